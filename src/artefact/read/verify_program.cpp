@@ -1,0 +1,155 @@
+#include <fmt/format.h>
+
+#include "artefact/read/reader.h"
+
+namespace tessera::artefact {
+namespace {
+
+template <typename... Args>
+tl::unexpected<Error> wrong(fmt::format_string<Args...> format, Args&&... args) {
+  return fail(ErrorCode::kDataLoss, "damaged artefact: " + fmt::format(format, std::forward<Args>(args)...));
+}
+
+// Bytes of a constant are only known for static shapes; symbolic constants do not exist.
+Status verify_segment(const ProgramImage& image, const TensorDecl& decl, std::uint32_t segment, const std::string& where) {
+  if (segment >= image.segments.size()) return wrong("{}: segment {} of {}", where, segment, image.segments.size());
+  const auto dims = constant_dims(decl.shape);
+  if (!dims) return wrong("{}: a constant of symbolic shape {}", where, to_string(decl.shape));
+  TESSERA_TRY_IN(checked_nbytes(decl.dtype, *dims), where);
+  const auto expected = layout_nbytes(decl.layout, decl.dtype, *dims);
+  const auto found = static_cast<std::int64_t>(image.segments[segment].bytes.size());
+  if (expected != found) return wrong("{}: expected {} bytes in its segment, found {}", where, expected, found);
+  return {};
+}
+
+Status verify_layout_ranks(const TensorDecl& decl, const std::string& where) {
+  const auto rank = decl.shape.size();
+  if (!decl.layout.order.empty() && decl.layout.order.size() != rank)
+    return wrong("{}: layout {} for rank {}", where, decl.layout.to_string(), rank);
+  for (const auto& [dim, size] : decl.layout.blocks)
+    if (dim >= rank || size == 0) return wrong("{}: layout {} for rank {}", where, decl.layout.to_string(), rank);
+  return {};
+}
+
+Status verify_kernel(const ProgramImage& image, std::size_t index) {
+  const KernelSpec& spec = image.kernels[index];
+  const auto where = fmt::format("kernel {}", index);
+  if (spec.constants.size() != spec.constant_segments.size())
+    return wrong("{}: {} constants and {} segments", where, spec.constants.size(), spec.constant_segments.size());
+  for (const auto* list : {&spec.inputs, &spec.constants, &spec.outputs})
+    for (const TensorDecl& decl : *list) TESSERA_TRY(verify_layout_ranks(decl, where));
+  for (std::size_t i = 0; i < spec.constants.size(); ++i)
+    TESSERA_TRY(verify_segment(image, spec.constants[i], spec.constant_segments[i], where));
+  auto defined = static_cast<std::int64_t>(spec.inputs.size() + spec.constants.size());
+  for (const KernelStep& step : spec.steps) {
+    for (const std::int32_t operand : step.inputs)
+      if (operand < -1 || operand >= defined) return wrong("{}: step {} reads operand {} of {}", where, step.op_type, operand, defined);
+    defined += step.output_count;
+  }
+  if (spec.steps.empty()) {
+    if (spec.inputs.size() != 1 || spec.outputs.size() != 1) return wrong("{}: a conversion has one input and one output", where);
+    return {};
+  }
+  if (spec.output_operands.size() != spec.outputs.size())
+    return wrong("{}: {} outputs and {} output operands", where, spec.outputs.size(), spec.output_operands.size());
+  for (const std::int32_t operand : spec.output_operands)
+    if (operand < 0 || operand >= defined) return wrong("{}: output operand {} of {}", where, operand, defined);
+  return {};
+}
+
+Status verify_buffer(const ProgramImage& image, const PlanImage& plan, const MethodImage& method, std::size_t index) {
+  const BufferDecl& buffer = method.buffers[index];
+  const auto where = fmt::format("plan '{}', method '{}', buffer {}", plan.name, method.name, index);
+  if (buffer.memory >= plan.memories.size()) return wrong("{}: memory {} of {}", where, buffer.memory, plan.memories.size());
+  TESSERA_TRY(verify_layout_ranks(buffer.tensor, where));
+  if (buffer.kind == BufferKind::kConstant) TESSERA_TRY(verify_segment(image, buffer.tensor, buffer.segment, where));
+  // An alias chain ends, and a buffer lies above earlier-placed ones only: both refer to other buffers and have no cycle, which
+  // the order of evaluation checks (an alias or an `above` of a buffer may not lead back to it).
+  if (buffer.alias_of != UINT32_MAX && buffer.alias_of >= method.buffers.size())
+    return wrong("{}: alias of buffer {} of {}", where, buffer.alias_of, method.buffers.size());
+  for (const std::uint32_t below : buffer.above)
+    if (below >= method.buffers.size()) return wrong("{}: above buffer {} of {}", where, below, method.buffers.size());
+  return {};
+}
+
+// Depth-first over alias_of and above; a buffer that is met again while it is open closes a cycle.
+Status verify_acyclic(const MethodImage& method, const std::string& where) {
+  enum : std::uint8_t { kNew, kOpen, kDone };
+  std::vector<std::uint8_t> state(method.buffers.size(), kNew);
+  std::vector<std::pair<std::uint32_t, std::size_t>> stack;
+  const auto next_of = [&](std::uint32_t buffer, std::size_t step) -> std::uint32_t {
+    const BufferDecl& decl = method.buffers[buffer];
+    if (step < decl.above.size()) return decl.above[step];
+    return step == decl.above.size() ? decl.alias_of : UINT32_MAX;
+  };
+  for (std::uint32_t root = 0; root < method.buffers.size(); ++root) {
+    if (state[root] != kNew) continue;
+    stack.emplace_back(root, 0);
+    state[root] = kOpen;
+    while (!stack.empty()) {
+      auto& [buffer, step] = stack.back();
+      if (step > method.buffers[buffer].above.size()) {
+        state[buffer] = kDone;
+        stack.pop_back();
+        continue;
+      }
+      const std::uint32_t next = next_of(buffer, step++);
+      if (next == UINT32_MAX || state[next] == kDone) continue;
+      if (state[next] == kOpen) return wrong("{}: the place of buffer {} depends on itself", where, next);
+      state[next] = kOpen;
+      stack.emplace_back(next, 0);
+    }
+  }
+  return {};
+}
+
+Status verify_instruction(const ProgramImage& image, const PlanImage& plan, const MethodImage& method, std::size_t index) {
+  const Instruction& in = method.instructions[index];
+  const auto where = fmt::format("plan '{}', method '{}', instruction {}", plan.name, method.name, index);
+  if (in.device >= plan.devices.size()) return wrong("{}: device {} of {}", where, in.device, plan.devices.size());
+  for (const auto* list : {&in.inputs, &in.outputs})
+    for (const std::uint32_t buffer : *list)
+      if (buffer >= method.buffers.size()) return wrong("{}: buffer {} of {}", where, buffer, method.buffers.size());
+  for (const std::uint32_t body : in.bodies)
+    if (body >= plan.methods.size()) return wrong("{}: body {} of {}", where, body, plan.methods.size());
+  if (in.opcode == Opcode::kCall || in.opcode == Opcode::kConvert) {
+    if (in.kernel >= image.kernels.size()) return wrong("{}: kernel {} of {}", where, in.kernel, image.kernels.size());
+    const KernelSpec& spec = image.kernels[in.kernel];
+    if (spec.inputs.size() != in.inputs.size() || spec.outputs.size() != in.outputs.size())
+      return wrong("{}: {} inputs and {} outputs for a kernel of {} and {}", where, in.inputs.size(), in.outputs.size(),
+                   spec.inputs.size(), spec.outputs.size());
+  }
+  if ((in.opcode == Opcode::kTransfer || in.opcode == Opcode::kWriteBack) && (in.inputs.size() != 1 || in.outputs.size() != 1))
+    return wrong("{}: expected one input and one output, found {} and {}", where, in.inputs.size(), in.outputs.size());
+  return {};
+}
+
+Status verify_method(const ProgramImage& image, const PlanImage& plan, const MethodImage& method) {
+  for (std::size_t i = 0; i < method.buffers.size(); ++i) TESSERA_TRY(verify_buffer(image, plan, method, i));
+  TESSERA_TRY(verify_acyclic(method, fmt::format("plan '{}', method '{}'", plan.name, method.name)));
+  for (std::size_t i = 0; i < method.instructions.size(); ++i) TESSERA_TRY(verify_instruction(image, plan, method, i));
+  for (const auto* list : {&method.inputs, &method.outputs})
+    for (const InterfaceDecl& entry : *list)
+      if (entry.buffer >= method.buffers.size() || !entry.type.is_tensor())
+        return wrong("'{}': buffer {} of {}", entry.name, entry.buffer, method.buffers.size());
+  for (const StateDecl& state : method.states)
+    if (state.initial_segment != UINT32_MAX && state.initial_segment >= image.segments.size())
+      return wrong("state '{}': segment {} of {}", state.input, state.initial_segment, image.segments.size());
+  return {};
+}
+
+}  // namespace
+
+Status verify_program(const ProgramImage& image) {
+  if (image.plans.empty()) return wrong("no plan");
+  for (std::size_t i = 0; i < image.kernels.size(); ++i) TESSERA_TRY(verify_kernel(image, i));
+  for (const PlanImage& plan : image.plans) {
+    for (const DeviceDecl& device : plan.devices)
+      if (device.memory >= plan.memories.size()) return wrong("device '{}': memory {} of {}", device.name, device.memory, plan.memories.size());
+    if (plan.methods.empty()) return wrong("plan '{}': no method", plan.name);
+    for (const MethodImage& method : plan.methods) TESSERA_TRY(verify_method(image, plan, method));
+  }
+  return {};
+}
+
+}  // namespace tessera::artefact

@@ -1,0 +1,199 @@
+#include "backends/cpu/compile/cpu_device.h"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <thread>
+
+#include "backends/cpu/compile/families.h"
+#include "backends/cpu/run/cpu_features.h"
+#include "backends/cpu/run/elementwise_program.h"
+#include "backends/cpu/run/onednn_shim.h"
+
+namespace tessera::backends {
+namespace {
+
+using cpu::Family;
+
+struct OperatorEntry {
+  std::string_view op;
+  const Family& (*family)();
+};
+
+// Operators of ai.onnx that are not elementwise, by name. What is elementwise stands in elementwise_program.h and scalar_ops.h.
+constexpr std::array kOperators = {
+    OperatorEntry{"Conv", cpu::conv_family},
+    OperatorEntry{"ConvTranspose", cpu::conv_family},
+    OperatorEntry{"Gemm", cpu::product_family},
+    OperatorEntry{"MatMul", cpu::product_family},
+    OperatorEntry{"MaxPool", cpu::pool_family},
+    OperatorEntry{"AveragePool", cpu::pool_family},
+    OperatorEntry{"GlobalAveragePool", cpu::global_pool_family},
+    OperatorEntry{"GlobalMaxPool", cpu::global_pool_family},
+    OperatorEntry{"BatchNormalization", cpu::batch_normalization_family},
+    OperatorEntry{"LayerNormalization", cpu::layer_normalization_family},
+    OperatorEntry{"Softmax", cpu::softmax_family},
+    OperatorEntry{"LogSoftmax", cpu::softmax_family},
+    OperatorEntry{"ReduceSum", cpu::reduce_family},
+    OperatorEntry{"ReduceMean", cpu::reduce_family},
+    OperatorEntry{"ReduceMax", cpu::reduce_family},
+    OperatorEntry{"ReduceMin", cpu::reduce_family},
+    OperatorEntry{"ReduceProd", cpu::reduce_family},
+    OperatorEntry{"ReduceSumSquare", cpu::reduce_family},
+    OperatorEntry{"ReduceL1", cpu::reduce_family},
+    OperatorEntry{"ReduceL2", cpu::reduce_family},
+    OperatorEntry{"ReduceLogSum", cpu::reduce_family},
+    OperatorEntry{"ReduceLogSumExp", cpu::reduce_family},
+    OperatorEntry{"ArgMax", cpu::reduce_family},
+    OperatorEntry{"ArgMin", cpu::reduce_family},
+    OperatorEntry{"Reshape", cpu::view_family},
+    OperatorEntry{"Flatten", cpu::view_family},
+    OperatorEntry{"Squeeze", cpu::view_family},
+    OperatorEntry{"Unsqueeze", cpu::view_family},
+    OperatorEntry{"Identity", cpu::view_family},
+    OperatorEntry{"Dropout", cpu::view_family},
+    OperatorEntry{"Concat", cpu::concat_family},
+    OperatorEntry{"Split", cpu::split_family},
+    OperatorEntry{"Transpose", cpu::strided_family},
+    OperatorEntry{"Slice", cpu::strided_family},
+    OperatorEntry{"Pad", cpu::strided_family},
+    OperatorEntry{"Expand", cpu::strided_family},
+    OperatorEntry{"Tile", cpu::strided_family},
+    OperatorEntry{"DepthToSpace", cpu::strided_family},
+    OperatorEntry{"SpaceToDepth", cpu::strided_family},
+    OperatorEntry{"Gather", cpu::gather_family},
+    OperatorEntry{"Resize", cpu::resize_family},
+    OperatorEntry{"Cast", cpu::scalar_elementwise_family},
+    OperatorEntry{"CastLike", cpu::scalar_elementwise_family},
+    OperatorEntry{"Where", cpu::scalar_elementwise_family},
+    OperatorEntry{"Equal", cpu::scalar_elementwise_family},
+    OperatorEntry{"Less", cpu::scalar_elementwise_family},
+    OperatorEntry{"LessOrEqual", cpu::scalar_elementwise_family},
+    OperatorEntry{"Greater", cpu::scalar_elementwise_family},
+    OperatorEntry{"GreaterOrEqual", cpu::scalar_elementwise_family},
+    OperatorEntry{"And", cpu::scalar_elementwise_family},
+    OperatorEntry{"Or", cpu::scalar_elementwise_family},
+    OperatorEntry{"Xor", cpu::scalar_elementwise_family},
+    OperatorEntry{"Not", cpu::scalar_elementwise_family},
+    OperatorEntry{"IsNaN", cpu::scalar_elementwise_family},
+    OperatorEntry{"Mod", cpu::scalar_elementwise_family},
+};
+
+bool all_fp32(const cpu::SpecDraft& draft) {
+  for (const auto* decls : {&draft.spec.inputs, &draft.spec.constants, &draft.spec.outputs}) {
+    for (const auto& decl : *decls) {
+      if (decl.dtype != DType::kFp32) return false;
+    }
+  }
+  return true;
+}
+
+const Family* family_of(const cpu::SpecDraft& draft) {
+  const auto& step = draft.spec.steps[0];
+  if (step.domain.empty()) {
+    for (const OperatorEntry& entry : kOperators) {
+      if (entry.op == step.op_type) return &entry.family();
+    }
+  }
+  if (!cpu::is_simd_elementwise(step.domain, step.op_type)) return nullptr;
+  return all_fp32(draft) ? &cpu::elementwise_family() : &cpu::scalar_elementwise_family();
+}
+
+// Conservative figures: 2 GHz with two fused multiply-adds a cycle (one where vectors are long and clocks drop), 6 GB/s of memory
+// a core up to 20 GB/s.
+DeviceRates default_rates(int threads) {
+  const double per_thread = cpu::isa() == cpu::Isa::kAvx512 ? 64 : cpu::isa() == cpu::Isa::kAvx2 ? 32 : 12;
+  DeviceRates rates;
+  rates.default_gflops = per_thread * threads;
+  rates.gflops[DType::kFp32] = rates.default_gflops;
+  rates.memory_gb_per_s = std::min(20.0, 6.0 + 2.0 * threads);
+  rates.launch_us = 0;
+  rates.sync_us = 0;
+  rates.link_latency_us = 0;
+  rates.unified = true;
+  return rates;
+}
+
+class CpuDevice final : public CompileDevice {
+ public:
+  CpuDevice() {
+    info_.name = "cpu";
+    info_.backend = "cpu";
+    info_.memory = "host";
+    info_.rates = default_rates(static_cast<int>(std::max(1U, std::thread::hardware_concurrency())));
+  }
+
+  [[nodiscard]] const DeviceInfo& info() const override { return info_; }
+
+  Offers offers(const ir::WorkItem& item, const SymbolBindings& point, const OfferOptions& options) override {
+    auto draft = cpu::draft_spec(item);
+    if (!draft) return cpu::refuse(draft.error());
+    const Family* family = family_of(*draft);
+    const std::string op = item.nodes[0]->op->qualified_name();
+    if (family == nullptr) return cpu::refuse(fmt::format("{}: expected an operator with a cpu kernel, found none", op));
+    if (item.nodes.size() > 1 && family != &cpu::conv_family() && family != &cpu::product_family() && family != &cpu::elementwise_family()) {
+      return cpu::refuse(fmt::format("{}: expected a convolution, product or elementwise operators to fuse", cpu::describe_steps(draft->spec)));
+    }
+    const auto dims = cpu::dims_at(draft->spec, point);
+    if (!dims) return cpu::refuse(dims.error());
+    Offers result = family->offer({*draft, *dims, options});
+    if (result.candidates.empty() && result.refusal.empty()) result.refusal = fmt::format("{}: expected a layout with a kernel, found none", op);
+    return result;
+  }
+
+  Result<CompiledKernel> compile(const ir::WorkItem& item, const Candidate& candidate) override {
+    TESSERA_ASSIGN(auto draft, cpu::draft_spec(item));
+    const Family* family = family_of(draft);
+    if (family == nullptr || candidate.inputs.size() != item.inputs.size()) {
+      return fail(ErrorCode::kInvalidArgument, fmt::format("cpu: expected a candidate of its own for {}, found '{}'", cpu::describe_steps(draft.spec), candidate.kernel));
+    }
+    draft.spec.kernel = candidate.kernel;
+    draft.spec.kernel_version = candidate.kernel_version;
+    draft.spec.options = candidate.options;
+    cpu::apply_forms(draft, candidate);
+    TESSERA_TRY(family->finish(draft, candidate));
+    return CompiledKernel{std::move(draft.spec), std::move(draft.constants)};
+  }
+
+  Offers conversion(const TensorForm& from, const TensorForm& to, const Shape& shape, const SymbolBindings& point) override {
+    const auto small = [](DType dtype) { return dtype == DType::kFp16 || dtype == DType::kBf16; };
+    const bool casts = (from.dtype == DType::kFp32 && small(to.dtype)) || (small(from.dtype) && to.dtype == DType::kFp32);
+    if (from.dtype != to.dtype && !casts) {
+      return cpu::refuse(fmt::format("conversion: expected fp32 to or from fp16 or bf16, found {} to {}", to_string(from.dtype), to_string(to.dtype)));
+    }
+    if (bits_of(from.dtype) < 8) return cpu::refuse(fmt::format("conversion: expected elements of whole bytes, found {}", to_string(from.dtype)));
+    const auto dims = evaluate(shape, point);
+    if (!dims) return cpu::refuse(dims.error());
+    Candidate candidate;
+    candidate.kernel = "cpu.convert";
+    candidate.inputs = {from};
+    candidate.outputs = {to};
+    candidate.bytes_moved = static_cast<double>(layout_nbytes(from.layout, from.dtype, *dims) + layout_nbytes(to.layout, to.dtype, *dims));
+    candidate.efficiency = 0.25;
+    return Offers{{std::move(candidate)}, ""};
+  }
+
+  Result<CompiledKernel> compile_conversion(const TensorForm& from, const TensorForm& to, const Shape& shape, const Candidate& candidate) override {
+    CompiledKernel result;
+    result.spec.backend = "cpu";
+    result.spec.kernel = candidate.kernel;
+    result.spec.kernel_version = candidate.kernel_version;
+    result.spec.inputs = {{from.dtype, from.layout, shape}};
+    result.spec.outputs = {{to.dtype, to.layout, shape}};
+    result.spec.output_operands = {0};
+    return result;
+  }
+
+  [[nodiscard]] std::map<std::string, std::string> identity() const override {
+    return {{"cpu.isa", cpu::isa_name()}, {"cpu.model", cpu::processor_name()}, {"cpu.onednn", cpu::onednn_version()}, {"cpu.highway", cpu::highway_version()}};
+  }
+
+ private:
+  DeviceInfo info_;
+};
+
+}  // namespace
+
+std::unique_ptr<CompileDevice> make_cpu_device() { return std::make_unique<CpuDevice>(); }
+
+}  // namespace tessera::backends

@@ -1,0 +1,231 @@
+#include "backends/simulated/compile/profile.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "ops/op_table.h"
+
+namespace tessera::backends::simulated {
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr std::string_view kSchema = "tessera.device/1.0";
+constexpr std::string_view kSchemaMajor = "tessera.device/1.";
+
+template <typename... Args>
+tl::unexpected<Error> wrong(std::string_view key, fmt::format_string<Args...> format, Args&&... args) {
+  return fail(ErrorCode::kInvalidArgument, fmt::format("'{}': ", key) + fmt::format(format, std::forward<Args>(args)...));
+}
+
+Status check_keys(std::string_view where, const Json& object, std::initializer_list<std::string_view> known) {
+  if (!object.is_object()) return wrong(where, "expected an object, found {}", object.dump());
+  for (const auto& [key, value] : object.items())
+    if (std::ranges::find(known, key) == known.end()) return wrong(key, "unknown key in {}: expected one of {}", where, fmt::join(known, ", "));
+  return {};
+}
+
+Result<double> number(std::string_view key, const Json& value) {
+  if (!value.is_number() || value.get<double>() < 0) return wrong(key, "expected a number of at least 0, found {}", value.dump());
+  return value.get<double>();
+}
+
+Status read_number(const Json& object, const char* key, double& target) {
+  if (const auto found = object.find(key); found != object.end()) {
+    TESSERA_ASSIGN(target, number(key, *found));
+  }
+  return {};
+}
+
+Result<std::vector<std::string>> strings(std::string_view key, const Json& value) {
+  std::vector<std::string> result;
+  if (!value.is_array()) return wrong(key, "expected a list of strings, found {}", value.dump());
+  for (const Json& entry : value) {
+    if (!entry.is_string()) return wrong(key, "expected a list of strings, found {}", value.dump());
+    result.push_back(entry.get<std::string>());
+  }
+  return result;
+}
+
+Result<DType> dtype(std::string_view key, const std::string& name) {
+  const DType found = dtype_from_string(name);
+  if (found == DType::kUndefined) return wrong(key, "expected a dtype such as fp32, fp16 or int8, found '{}'", name);
+  return found;
+}
+
+Result<AttributeRule> attribute_rule(const std::string& name, const Json& value) {
+  AttributeRule rule{name, 0.0, {}, {}};
+  if (value.is_number()) {
+    rule.equals = value.get<double>();
+  } else if (value.is_string()) {
+    rule.equals = value.get<std::string>();
+  } else if (value.is_array() && std::ranges::all_of(value, [](const Json& entry) { return entry.is_number(); })) {
+    rule.equals = value.get<std::vector<double>>();
+  } else if (value.is_object()) {
+    TESSERA_TRY(check_keys(name, value, {"min", "max"}));
+    for (const auto& [key, bound] : value.items()) {
+      if (!bound.is_number()) return wrong(key, "expected a number, found {}", bound.dump());
+      (key == "min" ? rule.min : rule.max) = bound.get<double>();
+    }
+  } else {
+    return wrong(name, "expected a number, a text, a list of numbers or {{\"min\":, \"max\":}}, found {}", value.dump());
+  }
+  return rule;
+}
+
+// An entry of supports (where) or lacks (attr).
+Result<SupportRule> support_rule(const Json& json, const char* attributes_key) {
+  TESSERA_TRY(check_keys("an operator entry", json, {"op", "dtypes", "max_rank", attributes_key}));
+  SupportRule rule;
+  const auto op = json.find("op");
+  if (op == json.end() || !op->is_string()) return wrong("op", "expected an operator's name, found {}", op == json.end() ? "nothing" : op->dump());
+  rule.op = op->get<std::string>();
+  if (ops::find_op("", rule.op) == nullptr) return wrong("op", "expected an operator of the op table, found '{}'", rule.op);
+  if (const auto dtypes = json.find("dtypes"); dtypes != json.end()) {
+    TESSERA_ASSIGN(const auto names, strings("dtypes", *dtypes));
+    for (const std::string& name : names) {
+      TESSERA_ASSIGN(const DType found, dtype("dtypes", name));
+      rule.dtypes.push_back(found);
+    }
+  }
+  if (const auto rank = json.find("max_rank"); rank != json.end()) {
+    TESSERA_ASSIGN(const double value, number("max_rank", *rank));
+    rule.max_rank = static_cast<std::int64_t>(value);
+  }
+  if (const auto where = json.find(attributes_key); where != json.end()) {
+    if (!where->is_object()) return wrong(attributes_key, "expected an object, found {}", where->dump());
+    for (const auto& [name, value] : where->items()) {
+      TESSERA_ASSIGN(auto attribute, attribute_rule(name, value));
+      rule.where.push_back(std::move(attribute));
+    }
+  }
+  return rule;
+}
+
+Result<std::vector<SupportRule>> support_rules(const char* key, const Json& value, const char* attributes_key) {
+  if (!value.is_array()) return wrong(key, "expected a list, found {}", value.dump());
+  std::vector<SupportRule> rules;
+  for (const Json& entry : value) {
+    auto rule = support_rule(entry, attributes_key);
+    if (!rule) return tl::unexpected(in_context(std::move(rule).error(), fmt::format("'{}'[{}]", key, rules.size())));
+    rules.push_back(*std::move(rule));
+  }
+  return rules;
+}
+
+Status read_operators(const Json& json, Profile& profile) {
+  if (const auto supports = json.find("supports"); supports != json.end()) {
+    TESSERA_ASSIGN(profile.supports, support_rules("supports", *supports, "where"));
+  }
+  if (const auto lacks = json.find("lacks"); lacks != json.end()) {
+    TESSERA_ASSIGN(profile.lacks, support_rules("lacks", *lacks, "attr"));
+  }
+  if (const auto only = json.find("only"); only != json.end()) {
+    TESSERA_ASSIGN(profile.only, strings("only", *only));
+  }
+  if (const auto nodes = json.find("nodes"); nodes != json.end()) {
+    TESSERA_ASSIGN(profile.nodes, strings("nodes", *nodes));
+  }
+  if (const auto layouts = json.find("layouts"); layouts != json.end()) {
+    TESSERA_ASSIGN(profile.layouts, strings("layouts", *layouts));
+    for (const std::string& name : profile.layouts)
+      if (!parse_layout(name)) return wrong("layouts", "expected nchw, nhwc or a blocked layout such as nChw16c, found '{}'", name);
+  }
+  return {};
+}
+
+Status read_link(const Json& json, DeviceRates& rates) {
+  const auto link = json.find("link");
+  if (link == json.end()) return {};
+  TESSERA_TRY(check_keys("link", *link, {"gb_per_s", "latency_us", "unified"}));
+  TESSERA_TRY(read_number(*link, "gb_per_s", rates.link_gb_per_s));
+  TESSERA_TRY(read_number(*link, "latency_us", rates.link_latency_us));
+  if (rates.link_gb_per_s <= 0) return wrong("gb_per_s", "expected a number above 0, found {}", rates.link_gb_per_s);
+  if (const auto unified = link->find("unified"); unified != link->end()) {
+    if (!unified->is_boolean()) return wrong("unified", "expected true or false, found {}", unified->dump());
+    rates.unified = unified->get<bool>();
+  }
+  return {};
+}
+
+Status read_rates(const Json& json, Profile& profile) {
+  DeviceRates& rates = profile.rates;
+  if (const auto gflops = json.find("gflops"); gflops != json.end()) {
+    if (!gflops->is_object()) return wrong("gflops", "expected an object, found {}", gflops->dump());
+    for (const auto& [name, value] : gflops->items()) {
+      TESSERA_ASSIGN(const DType found, dtype("gflops", name));
+      TESSERA_ASSIGN(const double rate, number(name, value));
+      if (rate <= 0) return wrong(name, "expected a rate above 0, found {}", value.dump());
+      rates.gflops[found] = rate;
+    }
+  }
+  TESSERA_TRY(read_number(json, "memory_gb_per_s", rates.memory_gb_per_s));
+  if (rates.memory_gb_per_s <= 0) return wrong("memory_gb_per_s", "expected a number above 0, found {}", rates.memory_gb_per_s);
+  TESSERA_TRY(read_number(json, "launch_us", rates.launch_us));
+  TESSERA_TRY(read_number(json, "sync_us", rates.sync_us));
+  TESSERA_TRY(read_link(json, rates));
+  double memory_mib = 0;
+  double sram_kib = 0;
+  TESSERA_TRY(read_number(json, "memory_mib", memory_mib));
+  TESSERA_TRY(read_number(json, "sram_kib", sram_kib));
+  rates.memory_bytes = static_cast<std::int64_t>(memory_mib * 1024 * 1024);
+  profile.sram_kib = static_cast<std::int64_t>(sram_kib);
+  if (const auto power = json.find("power"); power != json.end()) {
+    TESSERA_TRY(check_keys("power", *power, {"active_w", "idle_w", "pj_per_byte"}));
+    for (const auto& [name, value] : power->items()) {
+      TESSERA_ASSIGN(profile.power[name], number(name, value));
+    }
+  }
+  if (const auto partitions = json.find("max_partitions"); partitions != json.end() && !partitions->is_null()) {
+    TESSERA_ASSIGN(const double value, number("max_partitions", *partitions));
+    profile.max_partitions = static_cast<std::int64_t>(value);
+  }
+  return {};
+}
+
+Status read_mock(const Json& json, Mock& mock) {
+  const auto found = json.find("mock");
+  if (found == json.end() || found->is_null()) return {};
+  if (found->is_string()) {
+    if (*found != "init_fails") return wrong("mock", "expected \"init_fails\" or an object, found {}", found->dump());
+    mock.init_fails = true;
+    return {};
+  }
+  TESSERA_TRY(check_keys("mock", *found, {"compile_fails_for", "slow_down", "after", "lost_after", "error_at", "hangs_at", "wrong_at"}));
+  for (const auto& [key, value] : found->items()) {
+    if (key == "compile_fails_for") {
+      TESSERA_ASSIGN(mock.compile_fails_for, strings(key, value));
+    } else {
+      TESSERA_ASSIGN(mock.run_time[key], number(key, value));
+    }
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<Profile> parse_profile(std::string_view text) {
+  const auto json = Json::parse(text, nullptr, /*allow_exceptions=*/false);
+  if (json.is_discarded()) return fail(ErrorCode::kInvalidArgument, "not a device profile: expected JSON");
+  if (!json.is_object()) return fail(ErrorCode::kInvalidArgument, fmt::format("not a device profile: expected an object, found {}", json.type_name()));
+  const auto schema = json.value("schema", Json());
+  if (!schema.is_string() || !schema.get<std::string>().starts_with(kSchemaMajor)) return wrong("schema", "expected {}, found {}", kSchema, schema.dump());
+  TESSERA_TRY(check_keys("the profile", json,
+                         {"schema", "name", "kind", "supports", "lacks", "only", "nodes", "layouts", "gflops", "memory_gb_per_s", "launch_us", "sync_us",
+                          "link", "memory_mib", "sram_kib", "power", "max_partitions", "mock"}));
+  Profile profile;
+  const auto name = json.find("name");
+  if (name == json.end() || !name->is_string() || name->get<std::string>().empty())
+    return wrong("name", "expected a name, found {}", name == json.end() ? "nothing" : name->dump());
+  profile.name = name->get<std::string>();
+  if (const auto kind = json.find("kind"); kind != json.end() && *kind != "simulated") return wrong("kind", "expected \"simulated\", found {}", kind->dump());
+  TESSERA_TRY(read_operators(json, profile));
+  TESSERA_TRY(read_rates(json, profile));
+  TESSERA_TRY(read_mock(json, profile.mock));
+  profile.text = json.dump();
+  return profile;
+}
+
+}  // namespace tessera::backends::simulated

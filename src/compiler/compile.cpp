@@ -1,0 +1,255 @@
+#include "compiler/compile.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <memory>
+
+#include "backends/registry_compile/registry_compile.h"
+#include "base/file.h"
+#include "base/hash.h"
+#include "compiler/emit.h"
+#include "compiler/evidence.h"
+#include "compiler/measure.h"
+#include "compiler/plan_method.h"
+#include "compiler/plan_text.h"
+#include "compiler/price_point.h"
+#include "import/import.h"
+#include "ir/infer.h"
+#include "ir/text.h"
+#include "passes/pipeline.h"
+#include "passes/propose_covers.h"
+
+namespace tessera::compiler {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double elapsed_ms(Clock::time_point since) { return std::chrono::duration<double, std::milli>(Clock::now() - since).count(); }
+
+Result<plan::Target> open_target(const std::vector<std::string>& entries) {
+  std::vector<std::unique_ptr<backends::CompileDevice>> devices;
+  for (const std::string& entry : entries) {
+    TESSERA_ASSIGN(auto device, backends::make_compile_device(entry));
+    devices.push_back(std::move(device));
+  }
+  return plan::make_target(std::move(devices));
+}
+
+// The parts of one compilation that several stages share.
+class Compilation {
+ public:
+  Compilation(const std::filesystem::path& model, const CompileOptions& options) : path_(model), options_(options) {}
+
+  Result<Compiled> run();
+
+ private:
+  Status begin(Stage stage) {
+    if (options_.cancel.stop_requested()) return fail(ErrorCode::kCancelled, "stopped");
+    if (options_.progress) options_.progress(to_string(stage), 0);
+    return {};
+  }
+  // Prints the module where asked; true where the compilation ends here.
+  bool ends_at(Stage stage) {
+    if (options_.dump && stage <= Stage::kSimplify) options_.dump(stage, ir::print(module_));
+    return options_.stop_after == stage;
+  }
+
+  Status import_model();
+  Status infer();
+  Status simplify();
+  std::vector<ir::Cover> fuse();
+  Result<std::unique_ptr<Planned>> plan(plan::Target& target, plan::Pricer& pricer, std::vector<ir::Cover> covers, bool quiet);
+  Status load_prices();
+  void prepare_pricer(plan::Target& target, plan::Pricer& pricer);
+  Status check_requirements() const;
+  Status plan_cpu_alone(const std::vector<ir::Cover>& covers, const SymbolBindings& point);
+  Status save_prices() const;
+  void fill_manifest(const plan::Target& target);
+  void describe_model();
+
+  const std::filesystem::path& path_;
+  const CompileOptions& options_;
+  ir::Module module_;
+  plan::CostTable table_;
+  ContentHash table_hash_at_load_;
+  Compiled result_;
+};
+
+Status Compilation::import_model() {
+  const auto start = Clock::now();
+  importer::ImportOptions import_options;
+  import_options.ranges = options_.ranges;
+  import_options.states = options_.states;
+  TESSERA_ASSIGN(module_, importer::import_file(path_, import_options));
+  result_.import_ms = elapsed_ms(start);
+  return {};
+}
+
+Status Compilation::infer() {
+  TESSERA_ASSIGN(const auto unknown, ir::infer(module_));
+  for (const auto& entry : unknown)
+    result_.report.near_misses.push_back({"shape inference", {entry.node}, fmt::format("value '{}': {}", entry.value, entry.reason)});
+  return {};
+}
+
+Status Compilation::simplify() {
+  passes::PassOptions pass_options;
+  pass_options.disabled = {options_.disabled_passes.begin(), options_.disabled_passes.end()};
+  pass_options.exact = options_.exact;
+  TESSERA_ASSIGN(auto outcome, passes::simplify(module_, pass_options));
+  for (auto& pass : outcome.passes) result_.report.passes.push_back({std::move(pass.name), pass.ms, std::move(pass.added), std::move(pass.removed)});
+  for (auto& note : outcome.notes) result_.report.near_misses.push_back({std::move(note.pattern), std::move(note.nodes), std::move(note.reason)});
+  return {};
+}
+
+std::vector<ir::Cover> Compilation::fuse() {
+  std::vector<passes::Note> notes;
+  auto covers = passes::propose_covers(module_, module_.methods.front().graph, notes);
+  for (auto& note : notes) result_.report.near_misses.push_back({std::move(note.pattern), std::move(note.nodes), std::move(note.reason)});
+  return covers;
+}
+
+Status Compilation::load_prices() {
+  if (!options_.cost_table.empty()) {
+    TESSERA_ASSIGN(table_, plan::CostTable::load(options_.cost_table));
+  }
+  table_hash_at_load_ = table_.content_hash();
+  return {};
+}
+
+Status Compilation::save_prices() const {
+  if (options_.cost_table.empty() || table_.content_hash() == table_hash_at_load_) return {};
+  return table_.save(options_.cost_table);
+}
+
+void Compilation::prepare_pricer(plan::Target& target, plan::Pricer& pricer) {
+  if (options_.measure == plan::MeasureMode::kOff) return;
+  auto progress = [this](double share) {
+    if (options_.progress) options_.progress("measure", share);
+  };
+  auto measurer = std::make_shared<Measurer>(target, options_.threads, options_.measure_seconds, options_.cancel, progress);
+  pricer.set_measure(options_.measure, [measurer](const plan::PriceRequest& request, const SymbolBindings& point) {
+    return measurer->measure(request, point);
+  });
+}
+
+Result<std::unique_ptr<Planned>> Compilation::plan(plan::Target& target, plan::Pricer& pricer, std::vector<ir::Cover> covers, bool quiet) {
+  CompileOptions options = options_;
+  if (quiet) {
+    options.dump = nullptr;
+    options.stop_after = Stage::kEmit;
+    options.rules.clear();  // rules may name devices that this target lacks
+  }
+  return plan_method(module_, module_.methods.front(), std::move(covers), target, pricer, options);
+}
+
+// What the CPU alone costs, and the plan for it that an artefact for several devices carries.
+Status Compilation::plan_cpu_alone(const std::vector<ir::Cover>& covers, const SymbolBindings& point) {
+  TESSERA_ASSIGN(plan::Target target, open_target({"cpu"}));
+  plan::Pricer pricer(target, table_, options_.threads, point);
+  auto planned = plan(target, pricer, covers, /*quiet=*/true);
+  if (!planned) return {};  // the CPU alone cannot run the model: the report says "null", the artefact has one plan
+  result_.report.assignment.cpu_only_us = (*planned)->solution.cost;
+  if (options_.stop_after != Stage::kEmit || !options_.fallback) return {};
+  return Emitter(result_.image, target).emit("cpu", module_, module_.methods.front(), (*planned)->lowered, point);
+}
+
+Status Compilation::check_requirements() const {
+  for (const Requirement& requirement : options_.requirements) {
+    std::string elsewhere;
+    for (const report::NodeEntry& node : result_.report.nodes) {
+      const bool matches = std::ranges::any_of(node.origins, [&](const std::string& origin) { return plan::glob_matches(requirement.glob, origin); });
+      if (!matches || node.selected.device == requirement.device) continue;
+      const auto reason = node.supported.find(requirement.device);
+      elsewhere += fmt::format("\n  {} ({}) is on {}: {}", node.name, node.op, node.selected.device,
+                               reason == node.supported.end() ? "no such device"
+                               : reason->second.empty()       ? "it costs less there"
+                                                              : reason->second);
+    }
+    if (!elsewhere.empty()) return fail(ErrorCode::kFailedPrecondition, fmt::format("--require {}={}:{}", requirement.device, requirement.glob, elsewhere));
+  }
+  return {};
+}
+
+void Compilation::fill_manifest(const plan::Target& target) {
+  auto& manifest = result_.image.manifest;
+  manifest["tessera.version"] = TESSERA_VERSION;
+  manifest["cost_table.hash"] = table_.content_hash().to_string();
+  for (const auto& [key, value] : result_.report.model) manifest["model." + key] = value;
+  for (const auto& [key, value] : result_.report.options) manifest["option." + key] = value;
+  for (const auto& device : target.devices)
+    for (const auto& [key, value] : device->identity()) manifest[fmt::format("device.{}.{}", device->info().name, key)] = value;
+}
+
+void Compilation::describe_model() {
+  auto& model = result_.report.model;
+  model["name"] = module_.name;
+  for (const auto& [key, value] : module_.metadata) model[key] = value;
+  model["nodes"] = std::to_string(module_.source_nodes.size());
+  auto& options = result_.report.options;
+  options["threads"] = std::to_string(options_.threads);
+  options["precision"] = std::string(to_string(options_.precision));
+  options["exact"] = options_.exact ? "true" : "false";
+}
+
+Result<Compiled> Compilation::run() {
+  TESSERA_TRY(begin(Stage::kImport));  // first: everything else works on the IR alone
+  TESSERA_TRY(import_model());
+  describe_model();
+  if (ends_at(Stage::kImport)) return std::move(result_);
+  TESSERA_TRY(begin(Stage::kInfer));  // types and known sizes, which every later stage reads
+  TESSERA_TRY(infer());
+  if (ends_at(Stage::kInfer)) return std::move(result_);
+  TESSERA_TRY(begin(Stage::kSimplify));  // before covers: they should see the smallest graph
+  TESSERA_TRY(simplify());
+  if (ends_at(Stage::kSimplify)) return std::move(result_);
+  TESSERA_TRY(begin(Stage::kFuse));  // proposals only: whether to fuse is part of the assignment
+  const auto covers = fuse();
+  if (options_.dump) options_.dump(Stage::kFuse, covers_text(module_.methods.front().graph, covers));
+  if (options_.stop_after == Stage::kFuse) return std::move(result_);
+
+  // Enumerate, price, assign, legalize, schedule and allocate, on the devices that the user named.
+  TESSERA_TRY(begin(Stage::kAssign));
+  TESSERA_ASSIGN(plan::Target target, open_target(options_.devices));
+  TESSERA_TRY(load_prices());
+  TESSERA_ASSIGN(const SymbolBindings point, price_point(module_, module_.methods.front().graph, options_.shapes));
+  for (const auto& [symbol, size] : point) result_.report.options["priced_at." + symbol] = std::to_string(size);
+  plan::Pricer pricer(target, table_, options_.threads, point);
+  prepare_pricer(target, pricer);
+  TESSERA_ASSIGN(const auto planned, plan(target, pricer, covers, /*quiet=*/false));
+  TESSERA_TRY(save_prices());
+  if (options_.stop_after < Stage::kAllocate) return std::move(result_);
+  add_plan_evidence(module_, module_.methods.front(), *planned, target, pricer, result_.report);
+  TESSERA_TRY(check_requirements());
+
+  // Last: kernels are compiled and weights packed for what was chosen, and for nothing else.
+  TESSERA_TRY(begin(Stage::kEmit));
+  if (options_.stop_after == Stage::kEmit) {
+    TESSERA_TRY(Emitter(result_.image, target).emit("main", module_, module_.methods.front(), planned->lowered, point));
+  }
+  const bool cpu_is_all = options_.devices == std::vector<std::string>{"cpu"};
+  if (cpu_is_all) {
+    result_.report.assignment.cpu_only_us = planned->solution.cost;
+  } else {
+    TESSERA_TRY(plan_cpu_alone(covers, point));
+  }
+  fill_manifest(target);
+  report::Report stored = result_.report;
+  for (auto& pass : stored.passes) pass.ms = 0;  // equal inputs give equal bytes
+  result_.image.evidence = report::to_json(stored);
+  return std::move(result_);
+}
+
+}  // namespace
+
+Result<Compiled> compile(const std::filesystem::path& model, const CompileOptions& options) {
+  const auto start = Clock::now();
+  auto compiled = Compilation(model, options).run();
+  if (!compiled) return compiled;
+  compiled->total_ms = elapsed_ms(start);
+  return compiled;
+}
+
+}  // namespace tessera::compiler

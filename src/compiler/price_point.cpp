@@ -1,0 +1,67 @@
+#include "compiler/price_point.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace tessera::compiler {
+namespace {
+
+constexpr std::int64_t kDefaultSpatial = 224;
+constexpr std::int64_t kDefaultLength = 128;
+
+Result<const ir::Value*> find_input(const ir::Graph& graph, const std::string& name) {
+  std::string known;
+  for (const ir::ValueId id : graph.inputs) {
+    const ir::Value& value = graph.value(id);
+    if (value.name == name) return &value;
+    known += (known.empty() ? "'" : ", '") + value.name + "'";
+  }
+  return fail(ErrorCode::kNotFound, fmt::format("--shape: no input '{}': expected one of {}", name, known));
+}
+
+Status bind_stated(const ir::Module& module, const ir::Value& input, const Dims& dims, SymbolBindings& point) {
+  if (!input.type.shape || input.type.shape->size() != dims.size())
+    return fail(ErrorCode::kInvalidArgument, fmt::format("--shape: input '{}': expected {}, found {}", input.name, input.type.to_string(), to_string(dims)));
+  for (std::size_t d = 0; d < dims.size(); ++d) {
+    const Dim& declared = (*input.type.shape)[d];
+    if (const auto symbol = declared.as_symbol()) point.try_emplace(*symbol, dims[d]);
+    const auto expected = declared.evaluate(point);
+    if (expected && *expected != dims[d])
+      return fail(ErrorCode::kInvalidArgument, fmt::format("--shape: input '{}': dimension {}: expected {}, found {}", input.name, d, *expected, dims[d]));
+    const SymbolRange range = declared.range(module.symbols);
+    if (dims[d] < range.min || dims[d] > range.max)
+      return fail(ErrorCode::kOutOfRange, fmt::format("--shape: input '{}': dimension {}: expected {} to {}, found {}", input.name, d, range.min,
+                                                      range.max, dims[d]));
+  }
+  return {};
+}
+
+std::int64_t default_size(std::size_t rank, std::size_t dim) {
+  if (dim == 0) return 1;
+  return rank >= 4 && dim >= 2 ? kDefaultSpatial : kDefaultLength;
+}
+
+}  // namespace
+
+Result<SymbolBindings> price_point(const ir::Module& module, const ir::Graph& graph, const std::map<std::string, Dims>& shapes) {
+  SymbolBindings point;
+  for (const auto& [name, dims] : shapes) {
+    TESSERA_ASSIGN(const ir::Value* input, find_input(graph, name));
+    TESSERA_TRY(bind_stated(module, *input, dims, point));
+  }
+  for (const ir::ValueId id : graph.inputs) {
+    const ValueType& type = graph.value(id).type;
+    if (!type.is_tensor() || !type.shape) continue;
+    for (std::size_t d = 0; d < type.shape->size(); ++d) {
+      const auto symbol = (*type.shape)[d].as_symbol();
+      if (!symbol || point.contains(*symbol)) continue;
+      const auto known = module.symbols.find(*symbol);
+      const SymbolRange range = known == module.symbols.end() ? SymbolRange{} : known->second;
+      point[*symbol] = std::clamp(default_size(type.shape->size(), d), range.min, range.max);
+    }
+  }
+  return point;
+}
+
+}  // namespace tessera::compiler

@@ -1,0 +1,77 @@
+#pragma once
+
+// The operators that a model names: of the op table, or local functions; and what cannot be
+// resolved.
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "base/error.h"
+#include "import/import.h"
+#include "import/opset_imports.h"
+
+namespace onnx {
+class FunctionProto;
+class GraphProto;
+class ModelProto;
+class NodeProto;
+}  // namespace onnx
+
+namespace tessera::importer {
+
+// Limits of expansion: how deep calls may nest, and how many nodes may come of them.
+inline constexpr int kMaxCallDepth = 256;
+inline constexpr std::uint64_t kMaxExpandedNodes = 250'000;
+
+// A local function with the operator sets that hold inside of it.
+struct Function {
+  const onnx::FunctionProto* proto = nullptr;
+  OpsetImports opsets;
+  [[nodiscard]] std::string name() const;  // "local::Gelu"
+};
+
+// What an operator's name means: of the op table (with the since-version in force), else a local
+// function, else neither, with the reason.
+struct Resolved {
+  const ops::OpSchema* op = nullptr;
+  int since_version = 0;
+  const Function* function = nullptr;
+  Unsupported unsupported;
+};
+
+// A Constant of the default domain: import takes it as a value, it never becomes a node.
+bool is_constant(const onnx::NodeProto& node);
+
+class Library {
+ public:
+  // Errors: a function twice, a name given twice inside of one, its operator sets.
+  static Result<Library> of_model(const onnx::ModelProto& model);
+
+  [[nodiscard]] Resolved resolve(const onnx::NodeProto& node, const OpsetImports& opsets) const;
+  [[nodiscard]] const OpsetImports& opsets() const { return opsets_; }
+
+ private:
+  using Key = std::tuple<std::string, std::string, std::string>;  // domain, name, overload
+  OpsetImports opsets_;
+  std::map<Key, Function> functions_;
+};
+
+// What a walk over a model and the functions that it calls finds.
+struct Census {
+  std::map<std::string, std::size_t>
+      operators;                         // nodes by qualified name, each function's nodes once
+  std::vector<Unsupported> unsupported;  // one for each operator and version, in order of first use
+};
+
+// Errors: functions that call one another in a circle (named), calls deeper or larger than the
+// limits.
+Result<Census> take_census(const onnx::ModelProto& model, const Library& library);
+
+// "Foo (domain ai.onnx, opset 17) of node 'x': reason".
+std::string describe(const Unsupported& unsupported);
+
+}  // namespace tessera::importer

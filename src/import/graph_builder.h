@@ -1,0 +1,83 @@
+#pragma once
+
+// Builds the IR's graphs from those of ONNX: names to values, bodies with their captures, local
+// functions expanded, older operator versions upgraded, types inferred on the way.
+
+#include <string>
+
+#include "base/error.h"
+#include "import/functions.h"
+#include "import/import.h"
+#include "import/node_emitter.h"
+#include "import/node_order.h"
+#include "import/scope.h"
+
+namespace tessera::importer {
+
+class NodeUpgrade;
+
+class GraphBuilder {
+ public:
+  // All of them outlive the builder. Symbols and source nodes go to `module`.
+  GraphBuilder(ir::Module& module, const Library& library, ExternalData& external);
+
+  // The model's own graph. Its initializers lose their bytes to the constants. Errors name the
+  // node, attribute or value, expected and found.
+  Status build_main(onnx::GraphProto& proto, const ImportOptions& options, ir::Graph& graph);
+
+ private:
+  struct Body {
+    std::unique_ptr<ir::Graph> graph;
+    std::vector<ir::ValueId> captures;
+  };
+  // A node on its way: what it is in the model, and what it became so far.
+  struct Pending {
+    const onnx::NodeProto& proto;
+    Scope& scope;
+    std::string name;
+    std::string place;  // "node 'conv1' (Conv)"
+    const ops::OpSchema* op;
+    int since_version;
+    std::vector<ir::ValueId> inputs;
+    std::vector<std::string> outputs;  // as the model spells them, without omitted ones at the end
+    ops::Attributes attributes;
+    BoundAttributes graphs;
+    ir::OriginId origin;
+  };
+
+  // Graphs.
+  Status add_main_inputs(const onnx::GraphProto& proto, const ImportOptions& options, Scope& scope);
+  Status fix_input_shapes(const onnx::GraphProto& proto, const ImportOptions& options);
+  Status add_initializer(Scope& scope, const std::string& name, Tensor tensor);
+  Status add_sparse_initializers(const onnx::GraphProto& proto, Scope& scope);
+  Status read_hints(const onnx::GraphProto& proto, Scope& scope);
+  Status finish_main(const onnx::GraphProto& proto, const ImportOptions& options, Scope& scope);
+  Result<Body> build_body(const onnx::GraphProto& proto, Scope& lexical, const Pending& owner);
+  Status add_formal_inputs(const onnx::GraphProto& proto, Scope& scope, const Pending& owner);
+
+  // Nodes.
+  Status build_nodes(const NodeList& list, Scope& scope);
+  Status build_node(const onnx::NodeProto& node, std::size_t index, Scope& scope);
+  Status build_constant(const onnx::NodeProto& node, Scope& scope);
+  Result<std::vector<ir::ValueId>> find_inputs(const onnx::NodeProto& node, Scope& scope) const;
+  Status build_operator(Pending node);
+  Status read_attributes(Pending& node);
+  Result<std::vector<Body>> build_bodies(const Pending& node);
+  Status emit_operator(Pending& node, ops::UpgradeNode upgraded, std::vector<Body> bodies);
+  Status bind_replacement(Pending& node, const NodeUpgrade& upgrade,
+                          const std::vector<ops::Operand>& values);
+  Status expand_function(const onnx::NodeProto& node, const Function& function,
+                         const std::string& name, Scope& scope);
+  Status bind_function_outputs(const onnx::NodeProto& node, const Function& function,
+                               const std::string& name, Scope& inner, Scope& scope);
+  void bind(Scope& scope, const std::string& name, ir::ValueId id, ir::OriginId origin);
+  Status apply_hints(const onnx::NodeProto& node, Scope& scope);
+
+  ir::Module& module_;
+  const Library& library_;
+  ExternalData& external_;
+  TypeReader types_;
+  NodeEmitter emitter_;
+};
+
+}  // namespace tessera::importer

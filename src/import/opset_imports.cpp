@@ -1,0 +1,77 @@
+#include "import/opset_imports.h"
+
+#include <fmt/format.h>
+
+#include <limits>
+
+#include "base/error.h"
+#include "io/onnx.pb.h"
+#include "ops/op_table.h"
+
+namespace tessera::importer {
+
+std::string_view normal_domain(std::string_view domain) {
+  return domain == "ai.onnx" ? std::string_view() : domain;
+}
+
+std::string domain_name(std::string_view domain) {
+  return normal_domain(domain).empty() ? "ai.onnx" : std::string(domain);
+}
+
+std::string qualified_name(std::string_view domain, std::string_view op_type) {
+  if (normal_domain(domain).empty()) return std::string(op_type);
+  return std::string(domain) + "::" + std::string(op_type);
+}
+
+Status OpsetImports::add(std::string_view domain, std::int64_t version) {
+  const std::string name(normal_domain(domain));
+  if (version < 1 || version > std::numeric_limits<int>::max()) {
+    return fail(
+        ErrorCode::kInvalidArgument,
+        fmt::format("opset import of domain '{}': expected a version of at least 1, found {}",
+                    domain_name(name), version));
+  }
+  if (name.empty() && version > ops::kNewestOpset) {
+    return fail(ErrorCode::kUnimplemented,
+                fmt::format("the model imports opset {} of domain 'ai.onnx'; the newest version "
+                            "that is supported is {}",
+                            version, ops::kNewestOpset));
+  }
+  const auto [entry, is_new] = versions_.emplace(name, static_cast<int>(version));
+  if (!is_new && entry->second != version) {
+    return fail(ErrorCode::kInvalidArgument,
+                fmt::format("opset import of domain '{}': two versions, {} and {}",
+                            domain_name(name), entry->second, version));
+  }
+  return {};
+}
+
+Result<OpsetImports> OpsetImports::of_model(const onnx::ModelProto& model) {
+  OpsetImports imports;
+  for (const auto& import : model.opset_import())
+    TESSERA_TRY(imports.add(import.domain(), import.version()));
+  if (!imports.versions_.empty()) return imports;
+  // Before IR version 3 there were no imports: everything was opset 1.
+  if (model.ir_version() >= 3) {
+    return fail(ErrorCode::kInvalidArgument,
+                "expected at least one opset import (opset_import), found none");
+  }
+  imports.versions_.emplace("", 1);
+  return imports;
+}
+
+Result<OpsetImports> OpsetImports::of_function(const onnx::FunctionProto& function,
+                                               const OpsetImports& model) {
+  OpsetImports imports;
+  for (const auto& import : function.opset_import())
+    TESSERA_TRY(imports.add(import.domain(), import.version()));
+  imports.versions_.insert(model.versions_.begin(), model.versions_.end());
+  return imports;
+}
+
+int OpsetImports::version(std::string_view domain) const {
+  const auto found = versions_.find(normal_domain(domain));
+  return found == versions_.end() ? 0 : found->second;
+}
+
+}  // namespace tessera::importer

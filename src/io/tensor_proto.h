@@ -1,0 +1,52 @@
+#pragma once
+
+// Tensors, sequences and optionals in the protobuf messages of ONNX, and in files that hold one of
+// them (the data of ONNX's backend tests).
+
+#include <filesystem>
+#include <string_view>
+#include <vector>
+
+#include "base/shape.h"
+#include "base/tensor.h"
+
+namespace onnx {
+class TensorProto;
+class SequenceProto;
+class OptionalProto;
+}  // namespace onnx
+
+namespace tessera::io {
+
+// A tensor with inline data: raw_data, or the typed field of its data type. The result owns its
+// elements. Errors: data type undefined or not known; dims negative or too large; bytes or elements
+// that disagree with the dims ("expected 16 bytes for fp32[4], found 8"); the wrong field for the
+// data type, or several; data that is external, or a segment.
+Result<Tensor> tensor_from_proto(const onnx::TensorProto& proto);
+
+// The same; takes raw_data out of `proto` instead of copying it.
+Result<Tensor> tensor_from_proto(onnx::TensorProto&& proto);
+
+// Writes raw_data (string_data for strings). Replaces what `proto` held.
+void tensor_to_proto(const Tensor& tensor, std::string_view name, onnx::TensorProto& proto);
+
+// What a data file can hold.
+struct DataValue {
+  ValueType::Kind kind = ValueType::Kind::kTensor;
+  Tensor tensor;                    // tensors only
+  std::vector<DataValue> elements;  // of a sequence; none or one of an optional
+};
+
+Result<DataValue> sequence_from_proto(onnx::SequenceProto&& proto);
+Result<DataValue> optional_from_proto(onnx::OptionalProto&& proto);
+
+// Files with one message. The bytes do not say which: `kind` is that of the type in the model.
+// Errors name the path; maps and sparse tensors are not supported.
+Result<Tensor> read_tensor_pb(const std::filesystem::path& path);
+Result<DataValue> read_value_pb(const std::filesystem::path& path, ValueType::Kind kind);
+Status write_tensor_pb(const std::filesystem::path& path, const Tensor& tensor,
+                       std::string_view name);
+Status write_value_pb(const std::filesystem::path& path, const DataValue& value,
+                      std::string_view name);
+
+}  // namespace tessera::io

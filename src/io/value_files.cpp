@@ -1,0 +1,185 @@
+// Sequences and optionals, and the files that hold one message.
+
+#include <memory>
+#include <span>
+#include <utility>
+
+#include "base/file.h"
+#include "io/onnx.pb.h"
+#include "io/tensor_proto.h"
+
+namespace tessera::io {
+namespace {
+
+using Kind = ValueType::Kind;
+
+tl::unexpected<Error> unsupported(std::string_view what) {
+  return fail(ErrorCode::kUnimplemented, std::string(what) + " are not supported in data files");
+}
+
+template <typename Message>
+Result<Message> parse_message(std::span<const std::byte> bytes, std::string_view name) {
+  if (bytes.size() > INT32_MAX) {
+    return fail(ErrorCode::kOutOfRange,
+                "expected at most 2147483647 bytes, found " + std::to_string(bytes.size()));
+  }
+  Message message;
+  if (!message.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) {
+    return fail(ErrorCode::kDataLoss,
+                "the file does not hold a whole " + std::string(name) + " message");
+  }
+  return message;
+}
+
+template <typename Message>
+Status write_message(const std::filesystem::path& path, const Message& message) {
+  std::string bytes;
+  if (message.ByteSizeLong() > INT32_MAX || !message.SerializeToString(&bytes)) {
+    return fail(ErrorCode::kOutOfRange,
+                "cannot write '" + path.string() + "': the message exceeds 2147483647 bytes");
+  }
+  return write_file_atomically(path, bytes);
+}
+
+DataValue tensor_value(Tensor tensor) {
+  return {Kind::kTensor, std::move(tensor), {}};
+}
+
+// Appends what each message of `field` holds; `convert` gives a Result<DataValue>.
+template <typename Field, typename Convert>
+Status append_elements(Field& field, DataValue& into, const Convert& convert) {
+  for (int i = 0; i < field.size(); ++i) {
+    auto element = convert(std::move(*field.Mutable(i)));
+    if (!element) {
+      return tl::unexpected(in_context(std::move(element).error(),
+                                       "element " + std::to_string(into.elements.size())));
+    }
+    into.elements.push_back(*std::move(element));
+  }
+  return {};
+}
+
+Result<DataValue> value_from_tensor(onnx::TensorProto&& proto) {
+  TESSERA_ASSIGN(Tensor tensor, tensor_from_proto(std::move(proto)));
+  return tensor_value(std::move(tensor));
+}
+
+void to_proto(const DataValue& value, onnx::SequenceProto& proto);
+void to_proto(const DataValue& value, onnx::OptionalProto& proto);
+
+void to_proto(const DataValue& value, onnx::SequenceProto& proto) {
+  const Kind kind = value.elements.empty() ? Kind::kTensor : value.elements.front().kind;
+  proto.set_elem_type(kind == Kind::kTensor     ? onnx::SequenceProto::TENSOR
+                      : kind == Kind::kSequence ? onnx::SequenceProto::SEQUENCE
+                                                : onnx::SequenceProto::OPTIONAL);
+  for (const DataValue& element : value.elements) {
+    TESSERA_CHECK(element.kind == kind);
+    switch (kind) {
+      case Kind::kTensor: tensor_to_proto(element.tensor, "", *proto.add_tensor_values()); break;
+      case Kind::kSequence: to_proto(element, *proto.add_sequence_values()); break;
+      case Kind::kOptional: to_proto(element, *proto.add_optional_values()); break;
+    }
+  }
+}
+
+void to_proto(const DataValue& value, onnx::OptionalProto& proto) {
+  if (value.elements.empty()) {
+    proto.set_elem_type(onnx::OptionalProto::UNDEFINED);
+    return;
+  }
+  const DataValue& element = value.elements.front();
+  switch (element.kind) {
+    case Kind::kTensor:
+      proto.set_elem_type(onnx::OptionalProto::TENSOR);
+      return tensor_to_proto(element.tensor, "", *proto.mutable_tensor_value());
+    case Kind::kSequence:
+      proto.set_elem_type(onnx::OptionalProto::SEQUENCE);
+      return to_proto(element, *proto.mutable_sequence_value());
+    case Kind::kOptional:
+      proto.set_elem_type(onnx::OptionalProto::OPTIONAL);
+      return to_proto(element, *proto.mutable_optional_value());
+  }
+}
+
+Result<DataValue> parse_value(std::span<const std::byte> bytes, Kind kind) {
+  switch (kind) {
+    case Kind::kTensor: {
+      TESSERA_ASSIGN(auto proto, parse_message<onnx::TensorProto>(bytes, "TensorProto"));
+      return value_from_tensor(std::move(proto));
+    }
+    case Kind::kSequence: {
+      TESSERA_ASSIGN(auto proto, parse_message<onnx::SequenceProto>(bytes, "SequenceProto"));
+      return sequence_from_proto(std::move(proto));
+    }
+    case Kind::kOptional: {
+      TESSERA_ASSIGN(auto proto, parse_message<onnx::OptionalProto>(bytes, "OptionalProto"));
+      return optional_from_proto(std::move(proto));
+    }
+  }
+  return fail(ErrorCode::kInternal, "a value of an unknown kind");
+}
+
+}  // namespace
+
+Result<DataValue> sequence_from_proto(onnx::SequenceProto&& proto) {
+  if (proto.sparse_tensor_values_size() != 0) return unsupported("sparse tensors");
+  if (proto.map_values_size() != 0) return unsupported("maps");
+  DataValue sequence{Kind::kSequence, {}, {}};
+  TESSERA_TRY(append_elements(*proto.mutable_tensor_values(), sequence, value_from_tensor));
+  TESSERA_TRY(append_elements(*proto.mutable_sequence_values(), sequence, sequence_from_proto));
+  TESSERA_TRY(append_elements(*proto.mutable_optional_values(), sequence, optional_from_proto));
+  return sequence;
+}
+
+Result<DataValue> optional_from_proto(onnx::OptionalProto&& proto) {
+  if (proto.has_sparse_tensor_value()) return unsupported("sparse tensors");
+  if (proto.has_map_value()) return unsupported("maps");
+  DataValue optional{Kind::kOptional, {}, {}};
+  if (proto.has_tensor_value()) {
+    TESSERA_ASSIGN(auto element, value_from_tensor(std::move(*proto.mutable_tensor_value())));
+    optional.elements.push_back(std::move(element));
+  } else if (proto.has_sequence_value()) {
+    TESSERA_ASSIGN(auto element, sequence_from_proto(std::move(*proto.mutable_sequence_value())));
+    optional.elements.push_back(std::move(element));
+  } else if (proto.has_optional_value()) {
+    TESSERA_ASSIGN(auto element, optional_from_proto(std::move(*proto.mutable_optional_value())));
+    optional.elements.push_back(std::move(element));
+  }
+  return optional;
+}
+
+Result<DataValue> read_value_pb(const std::filesystem::path& path, Kind kind) {
+  TESSERA_ASSIGN(const auto file, MappedFile::open(path));  // its errors name the path
+  auto value = parse_value(file->bytes(), kind);
+  if (!value) return tl::unexpected(in_context(std::move(value).error(), path.string()));
+  return value;
+}
+
+Result<Tensor> read_tensor_pb(const std::filesystem::path& path) {
+  TESSERA_ASSIGN(DataValue value, read_value_pb(path, Kind::kTensor));
+  return std::move(value.tensor);
+}
+
+Status write_tensor_pb(const std::filesystem::path& path, const Tensor& tensor,
+                       std::string_view name) {
+  onnx::TensorProto proto;
+  tensor_to_proto(tensor, name, proto);
+  return write_message(path, proto);
+}
+
+Status write_value_pb(const std::filesystem::path& path, const DataValue& value,
+                      std::string_view name) {
+  if (value.kind == Kind::kTensor) return write_tensor_pb(path, value.tensor, name);
+  if (value.kind == Kind::kSequence) {
+    onnx::SequenceProto proto;
+    proto.set_name(std::string(name));
+    to_proto(value, proto);
+    return write_message(path, proto);
+  }
+  onnx::OptionalProto proto;
+  proto.set_name(std::string(name));
+  to_proto(value, proto);
+  return write_message(path, proto);
+}
+
+}  // namespace tessera::io

@@ -1,0 +1,36 @@
+#pragma once
+
+// A cover: nodes that one kernel could run together. Proposed by the fuse stage, decided by the
+// assignment.
+
+#include <string>
+#include <vector>
+
+#include "ir/ir.h"
+
+namespace tessera::ir {
+
+struct Cover {
+  std::uint32_t id = 0;
+  std::string pattern;        // "anchor_epilogue", "elementwise_group", ...
+  std::vector<NodeId> nodes;  // in execution order; the anchor (if any) first
+  bool has_anchor = false;
+  std::vector<ValueId> inputs;   // read from outside, in order of first use, each once
+  std::vector<ValueId> outputs;  // read outside or graph outputs; one in most patterns
+};
+
+// What a backend prices and compiles: one node alone, or a cover.
+struct WorkItem {
+  const Module* module = nullptr;
+  const Graph* graph = nullptr;
+  std::vector<const Node*> nodes;  // one, or the cover's, in execution order
+  const Cover* cover = nullptr;    // null for a node alone
+  std::vector<ValueId>
+      inputs;  // distinct values read from outside, in order of first use (omitted inputs left out)
+  std::vector<ValueId> outputs;  // for a node alone: its named outputs
+};
+
+WorkItem work_item(const Module& module, const Graph& graph, const Node& node);
+WorkItem work_item(const Module& module, const Graph& graph, const Cover& cover);
+
+}  // namespace tessera::ir

@@ -1,0 +1,274 @@
+// If, Loop and Scan: operators that run bodies. They have no kernel here; the runtime runs the
+// bodies.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+#include "ops/groups.h"
+#include "ops/infer_util.h"
+#include "ops/schema_util.h"
+
+namespace tessera::ops {
+namespace {
+
+// The most special type that both are: sizes that differ become new symbols, ranks that differ are
+// unknown.
+Result<ValueType> common_type(const InferContext& context, const ValueType& a, const ValueType& b,
+                              const std::string& what) {
+  if (a == b) return a;
+  if (a.kind != b.kind || (a.is_tensor() && a.dtype != b.dtype)) {
+    return fail(ErrorCode::kInvalidArgument,
+                fmt::format("{}: expected {}, found {}", what, a.to_string(), b.to_string()));
+  }
+  if (!a.is_tensor()) {
+    TESSERA_ASSIGN(ValueType element, common_type(context, *a.element, *b.element, what));
+    return a.kind == ValueType::Kind::kSequence ? ValueType::sequence(std::move(element))
+                                                : ValueType::optional(std::move(element));
+  }
+  if (!a.shape || !b.shape || a.shape->size() != b.shape->size())
+    return ValueType::tensor(a.dtype, std::nullopt);
+  Shape shape = *a.shape;
+  for (std::size_t d = 0; d < shape.size(); ++d) {
+    if (shape[d] != (*b.shape)[d]) shape[d] = context.fresh_symbol("merged");
+  }
+  return ValueType::tensor(a.dtype, std::move(shape));
+}
+
+Status check_count(std::string_view what, std::size_t expected, std::size_t found) {
+  if (expected == found) return {};
+  return fail(ErrorCode::kInvalidArgument,
+              fmt::format("{}: expected {} outputs, found {}", what, expected, found));
+}
+
+// ---- If
+// -------------------------------------------------------------------------------------------------
+
+Status infer_if(InferContext& context) {
+  TESSERA_TRY(require_dtype(context, 0, kBoolType));
+  std::vector<std::vector<ValueType>> branches;
+  for (std::size_t index = 0; index < 2; ++index) {
+    TESSERA_ASSIGN(auto types, context.infer_body(index, {}));
+    TESSERA_TRY(check_count(index == 0 ? "body 'then_branch'" : "body 'else_branch'",
+                            context.outputs.size(), types.size()));
+    branches.push_back(std::move(types));
+  }
+  const auto condition = known_ints(context.inputs[0]);
+  if (condition && condition->size() == 1) {
+    context.outputs = branches[condition->front() != 0 ? 0 : 1];
+    return {};
+  }
+  for (std::size_t i = 0; i < context.outputs.size(); ++i) {
+    TESSERA_ASSIGN(context.outputs[i],
+                   common_type(context, branches[0][i], branches[1][i],
+                               fmt::format("output {} of body 'else_branch'", i)));
+  }
+  return {};
+}
+
+// ---- Loop
+// -------------------------------------------------------------------------------------------------
+
+// A value that the body hands from one iteration to the next, as general as it must be to hold in
+// all of them.
+struct Carried {
+  ValueType type;
+  std::set<std::size_t> free_dims;  // sizes that change from one iteration to the next
+};
+
+// Makes the type general enough for what the body gives; whether that changed it. Each change frees
+// a size or the rank, so this comes to an end.
+Result<bool> widen(const InferContext& context, Carried& carried, const ValueType& given,
+                   const std::string& what) {
+  ValueType& type = carried.type;
+  if (!type.is_tensor() || !given.is_tensor() || type.dtype != given.dtype) {
+    TESSERA_TRY(common_type(context, type, given, what).map([](const ValueType&) {}));
+    return false;
+  }
+  if (!type.shape) return false;
+  if (!given.shape || given.shape->size() != type.shape->size()) {
+    type.shape.reset();
+    return true;
+  }
+  bool changed = false;
+  for (std::size_t d = 0; d < type.shape->size(); ++d) {
+    if ((*type.shape)[d] == (*given.shape)[d] || !carried.free_dims.insert(d).second) continue;
+    (*type.shape)[d] = context.fresh_symbol("carried");
+    changed = true;
+  }
+  return changed;
+}
+
+// Infers the body until it gives what it takes. Carried values stand in `formal` from `first` on
+// and among the body's outputs from `result` on; `formal` ends with their types after the last
+// iteration, and the result is what the body gives.
+Result<std::vector<ValueType>> infer_carried(InferContext& context, std::vector<ValueType>& formal,
+                                             std::size_t first, std::size_t result,
+                                             std::size_t count) {
+  std::vector<Carried> carried;
+  for (std::size_t i = 0; i < count; ++i) carried.push_back({formal[first + i], {}});
+  std::vector<ValueType> types;
+  for (bool changed = true; changed;) {
+    TESSERA_ASSIGN(types, context.infer_body(0, formal));
+    if (types.size() < result + count) {
+      return fail(ErrorCode::kInvalidArgument,
+                  fmt::format("body 'body': expected at least {} outputs, found {}", result + count,
+                              types.size()));
+    }
+    changed = false;
+    for (std::size_t i = 0; i < count; ++i) {
+      TESSERA_ASSIGN(const bool wider, widen(context, carried[i], types[result + i],
+                                             fmt::format("output {} of body 'body'", result + i)));
+      changed = changed || wider;
+      formal[first + i] = carried[i].type;
+    }
+  }
+  // A size that changes is another one after the loop than before its last iteration.
+  for (std::size_t i = 0; i < count; ++i) {
+    for (const std::size_t d : carried[i].free_dims) {
+      if (formal[first + i].shape) (*formal[first + i].shape)[d] = context.fresh_symbol("carried");
+    }
+  }
+  return types;
+}
+
+// The type of outputs that gather one piece from each iteration.
+ValueType stacked(const ValueType& piece, const Dim& count, std::int64_t axis) {
+  if (!piece.is_tensor() || !piece.shape) return ValueType::tensor(piece.dtype, std::nullopt);
+  Shape shape = *piece.shape;
+  shape.insert(shape.begin() + axis, count);
+  return ValueType::tensor(piece.dtype, std::move(shape));
+}
+
+Status infer_loop(InferContext& context) {
+  if (has_input(context, 0)) TESSERA_TRY(require_dtype(context, 0, kInt64Type));
+  if (has_input(context, 1)) TESSERA_TRY(require_dtype(context, 1, kBoolType));
+  const std::size_t carried =
+      context.inputs.size() - std::min<std::size_t>(context.inputs.size(), 2);
+  std::vector<ValueType> formal{ValueType::tensor(DType::kInt64, Shape{}),
+                                ValueType::tensor(DType::kBool, Shape{})};
+  for (std::size_t i = 0; i < carried; ++i) {
+    if (!has_input(context, i + 2))
+      return input_error(context, i + 2, "expected a value, found none");
+    formal.push_back(context.inputs[i + 2].type);
+  }
+  TESSERA_ASSIGN(const std::vector<ValueType> types, infer_carried(context, formal, 2, 1, carried));
+  TESSERA_TRY(check_count("body 'body'", context.outputs.size() + 1, types.size()));
+  const Dim trips = context.fresh_symbol("trips");
+  for (std::size_t i = 0; i < context.outputs.size(); ++i) {
+    context.outputs[i] = i < carried ? formal[i + 2] : stacked(types[i + 1], trips, 0);
+  }
+  return {};
+}
+
+// ---- Scan
+// -------------------------------------------------------------------------------------------------
+
+// Element `index` of a list attribute, or 0 where the list is absent.
+std::int64_t listed(const Attributes& attributes, std::string_view name, std::size_t index) {
+  const std::vector<std::int64_t> values = attributes.get_ints(name);
+  return index < values.size() ? values[index] : 0;
+}
+
+// Takes the axis that is scanned out of each scan input; gives the number of steps.
+Result<Dim> scan_inputs(InferContext& context, std::size_t states, std::vector<ValueType>& formal) {
+  std::optional<Dim> steps;
+  for (std::size_t i = states; i < context.inputs.size(); ++i) {
+    TESSERA_ASSIGN(const InferInput* input, tensor_input(context, i));
+    ValueType type = input->type;
+    if (type.shape) {
+      TESSERA_ASSIGN(const std::int64_t axis,
+                     normalize_axis(listed(context.attributes, "scan_input_axes", i - states),
+                                    static_cast<std::int64_t>(type.shape->size()),
+                                    "attribute 'scan_input_axes'"));
+      const Dim size = (*type.shape)[static_cast<std::size_t>(axis)];
+      if (steps) {
+        TESSERA_ASSIGN(
+            steps, merge_dim(*steps, size,
+                             fmt::format("input '{}': axis {}", input_name(context.op, i), axis)));
+      }
+      if (!steps) steps = size;
+      type.shape->erase(type.shape->begin() + axis);
+    }
+    formal.push_back(std::move(type));
+  }
+  return steps ? *steps : context.fresh_symbol("steps");
+}
+
+Status infer_scan(InferContext& context) {
+  const std::int64_t scanned = context.attributes.get_int("num_scan_inputs", 0);
+  if (scanned < 1 || scanned > static_cast<std::int64_t>(context.inputs.size())) {
+    return attribute_error(
+        "num_scan_inputs",
+        fmt::format("expected a value from 1 to {}, the number of inputs, found {}",
+                    context.inputs.size(), scanned));
+  }
+  const std::size_t states = context.inputs.size() - static_cast<std::size_t>(scanned);
+  std::vector<ValueType> formal;
+  for (std::size_t i = 0; i < states; ++i) {
+    TESSERA_ASSIGN(const InferInput* input, tensor_input(context, i));
+    formal.push_back(input->type);
+  }
+  TESSERA_ASSIGN(const Dim steps, scan_inputs(context, states, formal));
+  TESSERA_ASSIGN(const std::vector<ValueType> types, infer_carried(context, formal, 0, 0, states));
+  TESSERA_TRY(check_count("body 'body'", context.outputs.size(), types.size()));
+  for (std::size_t i = 0; i < context.outputs.size(); ++i) {
+    if (i < states) {
+      context.outputs[i] = formal[i];
+      continue;
+    }
+    std::int64_t axis = 0;
+    if (types[i].is_tensor() && types[i].shape) {
+      TESSERA_ASSIGN(axis,
+                     normalize_axis(listed(context.attributes, "scan_output_axes", i - states),
+                                    static_cast<std::int64_t>(types[i].shape->size()) + 1,
+                                    "attribute 'scan_output_axes'"));
+    }
+    context.outputs[i] = stacked(types[i], steps, axis);
+  }
+  return {};
+}
+
+// Version 8 has a batch axis and sequence lengths.
+Status refuse_batched_scan(UpgradeNode& /*node*/, int /*opset*/, UpgradeBuilder& /*builder*/) {
+  return fail(
+      ErrorCode::kUnimplemented,
+      "Scan: version 8 (with a batch axis and sequence lengths) is not supported; version 9 is");
+}
+
+OpSchema control(std::string_view name, std::vector<int> versions, InferFn infer) {
+  OpSchema op;
+  op.name = name;
+  op.versions = std::move(versions);
+  op.outputs = {variadic("outputs", "")};
+  op.structure = Structure::kControlFlow;
+  op.infer = infer;
+  return op;
+}
+
+}  // namespace
+
+std::vector<OpSchema> control_ops() {
+  OpSchema branch = control("If", {1, 11, 13, 16, 19, 21, 23, 24}, infer_if);
+  branch.inputs = {required("cond", "B")};
+  branch.attributes = {required_attr("then_branch", AttrType::kGraph),
+                       required_attr("else_branch", AttrType::kGraph)};
+  branch.type_variables = {{"B", kBoolType}};
+
+  OpSchema loop = control("Loop", {1, 11, 13, 16, 19, 21, 23, 24}, infer_loop);
+  loop.inputs = {optional("M", "I"), optional("cond", "B"), variadic("v_initial", "")};
+  loop.attributes = {required_attr("body", AttrType::kGraph)};
+  loop.type_variables = {{"I", kInt64Type}, {"B", kBoolType}};
+
+  OpSchema scan = control("Scan", {8, 9, 11, 16, 19, 21, 23, 24}, infer_scan);
+  scan.inputs = {variadic("initial_state_and_scan_inputs", "")};
+  scan.attributes = {
+      required_attr("body", AttrType::kGraph),   required_attr("num_scan_inputs", AttrType::kInt),
+      attr("scan_input_axes", AttrType::kInts),  attr("scan_input_directions", AttrType::kInts),
+      attr("scan_output_axes", AttrType::kInts), attr("scan_output_directions", AttrType::kInts)};
+  scan.upgrades = {{8, 8, refuse_batched_scan}};
+  return {branch, loop, scan};
+}
+
+}  // namespace tessera::ops

@@ -1,0 +1,349 @@
+// Values of elementwise operators, their inference and upgrades.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+
+#include "ops/scalar_function.h"
+#include "testing/op_testing.h"
+
+namespace tessera::ops {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::FloatNear;
+using testing::floats;
+using testing::infer_text;
+using testing::int64s;
+using ::testing::IsNan;
+using testing::known;
+using testing::op_error;
+using ::testing::Pointwise;
+using testing::run_op;
+using testing::sized;
+using testing::tensor;
+using testing::typed;
+using testing::values;
+
+constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
+constexpr float kInf = std::numeric_limits<float>::infinity();
+
+TEST(Arithmetic, BroadcastsBothWays) {
+  const Tensor column = tensor<float>({2, 1}, {10, 20});
+  const Tensor sum = run_op("Add", {column, floats({1, 2, 3})});
+  EXPECT_EQ(sum.dims(), (Dims{2, 3}));
+  EXPECT_THAT(values<float>(sum), ElementsAre(11, 12, 13, 21, 22, 23));
+}
+
+TEST(Arithmetic, BroadcastsInTheMiddle) {
+  const Tensor a = tensor<float>({2, 1, 2}, {1, 2, 3, 4});
+  const Tensor b = tensor<float>({3, 1}, {10, 20, 30});
+  EXPECT_THAT(values<float>(run_op("Sub", {a, b})),
+              ElementsAre(-9, -8, -19, -18, -29, -28, -7, -6, -17, -16, -27, -26));
+}
+
+TEST(Arithmetic, TakesZeroSizes) {
+  const Tensor empty = tensor<float>({0, 3}, {});
+  EXPECT_EQ(run_op("Mul", {empty, floats({1, 2, 3})}).dims(), (Dims{0, 3}));
+}
+
+TEST(Arithmetic, IntegersWrapAround) {
+  EXPECT_THAT(values<std::int8_t>(
+                  run_op("Add", {tensor<std::int8_t>({1}, {127}), tensor<std::int8_t>({1}, {1})})),
+              ElementsAre(-128));
+  EXPECT_THAT(values<std::uint16_t>(run_op("Mul", {tensor<std::uint16_t>({1}, {65535}),
+                                                   tensor<std::uint16_t>({1}, {65535})})),
+              ElementsAre(1));
+  EXPECT_THAT(values<std::uint8_t>(
+                  run_op("Sub", {tensor<std::uint8_t>({1}, {0}), tensor<std::uint8_t>({1}, {1})})),
+              ElementsAre(255));
+}
+
+TEST(Arithmetic, IntegerDivisionTruncatesAndNeverCrashes) {
+  constexpr std::int32_t kLowest = std::numeric_limits<std::int32_t>::min();
+  const Tensor a = tensor<std::int32_t>({5}, {7, -7, 7, 5, kLowest});
+  const Tensor b = tensor<std::int32_t>({5}, {2, 2, -2, 0, -1});
+  EXPECT_THAT(values<std::int32_t>(run_op("Div", {a, b})), ElementsAre(3, -3, -3, 0, kLowest));
+}
+
+TEST(Arithmetic, ModFollowsTheDivisorAndFmodTheDividend) {
+  const Tensor a = int64s({-4, 7, 5, 4, -7, 8, 3});
+  const Tensor b = int64s({2, -3, 8, -2, 3, 5, 0});
+  EXPECT_THAT(values<std::int64_t>(run_op("Mod", {a, b})), ElementsAre(0, -2, 5, 0, 2, 3, 0));
+  EXPECT_THAT(values<std::int64_t>(run_op("Mod", {a, b}, {{"fmod", 1}})),
+              ElementsAre(0, 1, 5, 0, -1, 3, 0));
+}
+
+TEST(Arithmetic, PowTakesMixedTypes) {
+  EXPECT_THAT(values<float>(run_op("Pow", {floats({1, 2, 3}), int64s({4, 5, 6})})),
+              ElementsAre(1, 32, 729));
+  EXPECT_THAT(values<std::int64_t>(run_op("Pow", {int64s({1, 2, 3}), floats({4, 5, 0.5F})})),
+              ElementsAre(1, 32, 1));
+  EXPECT_THAT(values<std::int64_t>(run_op("Pow", {int64s({-1, 2, -3}), int64s({-3, -1, 3})})),
+              ElementsAre(-1, 0, -27));
+}
+
+TEST(Arithmetic, HalfFloatsRoundAfterEachOperation) {
+  const Tensor big =
+      run_op("Cast", {floats({2048})}, {{"to", static_cast<std::int64_t>(DType::kFp16)}});
+  const Tensor one =
+      run_op("Cast", {floats({1})}, {{"to", static_cast<std::int64_t>(DType::kFp16)}});
+  const Tensor sum = run_op("Add", {big, one});
+  EXPECT_THAT(
+      values<float>(run_op("Cast", {sum}, {{"to", static_cast<std::int64_t>(DType::kFp32)}})),
+      ElementsAre(2048));
+}
+
+TEST(Unary, RoundsHalfToEven) {
+  EXPECT_THAT(values<float>(run_op("Round", {floats({0.5F, 1.5F, 2.5F, -0.5F, -1.5F, 0.9F})})),
+              ElementsAre(0, 2, 2, 0, -2, 1));
+}
+
+TEST(Unary, SignAndAbsOfIntegers) {
+  EXPECT_THAT(values<std::int64_t>(run_op("Sign", {int64s({-5, 0, 7})})), ElementsAre(-1, 0, 1));
+  EXPECT_THAT(values<std::int8_t>(run_op("Abs", {tensor<std::int8_t>({2}, {-128, -3})})),
+              ElementsAre(-128, 3));
+}
+
+TEST(Activation, AgreesWithItsFormula) {
+  const Tensor x = floats({-4, -1, 0, 0.5F, 4});
+  const auto near = [](std::initializer_list<float> expected) {
+    return Pointwise(FloatNear(1e-6F), std::vector<float>(expected));
+  };
+  EXPECT_THAT(values<float>(run_op("LeakyRelu", {x}, {{"alpha", 0.1F}})),
+              near({-0.4F, -0.1F, 0, 0.5F, 4}));
+  EXPECT_THAT(values<float>(run_op("HardSigmoid", {x})), near({0, 0.3F, 0.5F, 0.6F, 1}));
+  EXPECT_THAT(values<float>(run_op("HardSwish", {x})),
+              near({0, -1.0F / 3, 0, 0.5F * (0.5F / 6 + 0.5F), 4}));
+  EXPECT_THAT(values<float>(run_op("Sigmoid", {x})),
+              near({0.01798621F, 0.26894142F, 0.5F, 0.62245933F, 0.98201379F}));
+  EXPECT_THAT(values<float>(run_op("Elu", {x})), near({-0.98168436F, -0.63212056F, 0, 0.5F, 4}));
+  EXPECT_THAT(values<float>(run_op("Gelu", {x})),
+              near({-0.00012668F, -0.15865525F, 0, 0.34573123F, 3.99987332F}));
+  EXPECT_THAT(values<float>(run_op("Swish", {x}, {{"alpha", 2.0F}})),
+              near({-0.00134140F, -0.11920292F, 0, 0.36552929F, 3.99865860F}));
+}
+
+TEST(Activation, SigmoidAndSoftplusDoNotOverflow) {
+  EXPECT_THAT(values<float>(run_op("Sigmoid", {floats({-1000, 1000})})), ElementsAre(0, 1));
+  EXPECT_THAT(values<float>(run_op("Softplus", {floats({-1000, 1000})})), ElementsAre(0, 1000));
+}
+
+TEST(Activation, ReluKeepsNan) {
+  EXPECT_THAT(values<float>(run_op("Relu", {floats({kNan, -1})})), ElementsAre(IsNan(), 0));
+}
+
+TEST(Activation, PReluRefusesASlopeThatWidens) {
+  EXPECT_EQ(op_error("PRelu", {floats({1}), floats({1, 2})}),
+            "PRelu: slope 2 does not broadcast to 1");
+  EXPECT_EQ(infer_text("PRelu", {typed("fp32[3]"), typed("fp32[2, 3]")}),
+            "input 'slope': expected rank 1 or less, found rank 2: [2, 3]");
+}
+
+TEST(Activation, GeluNamesItsForms) {
+  EXPECT_EQ(infer_text("Gelu", {typed("fp32[3]")}, {{"approximate", "fast"}}),
+            "attribute 'approximate': expected 'none' or 'tanh', found 'fast'");
+}
+
+TEST(Variadic, FoldsAnyNumberOfOperands) {
+  const std::vector<Tensor> three{floats({1, 5, kNan}), floats({4}), floats({2, 8, 1})};
+  EXPECT_THAT(values<float>(run_op("Max", three)), ElementsAre(4, 8, IsNan()));
+  EXPECT_THAT(values<float>(run_op("Min", three)), ElementsAre(1, 4, IsNan()));
+  EXPECT_THAT(values<float>(run_op("Sum", {floats({1, 5}), floats({4}), floats({2, 8})})),
+              ElementsAre(7, 17));
+  EXPECT_THAT(values<float>(run_op("Mean", {floats({1, 5}), floats({5, 6}), floats({3, 7})})),
+              ElementsAre(3, 6));
+  EXPECT_THAT(
+      values<std::uint64_t>(run_op("Max", {tensor<std::uint64_t>({1}, {1}),
+                                           tensor<std::uint64_t>({1}, {~std::uint64_t{0}})})),
+      ElementsAre(~std::uint64_t{0}));
+}
+
+TEST(Logic, ComparesAndCombines) {
+  EXPECT_THAT(values<bool>(run_op("Less", {floats({1, 2, kNan}), floats({2})})),
+              ElementsAre(true, false, false));
+  EXPECT_THAT(values<bool>(run_op("Equal", {tensor<std::string>({2}, {"a", "b"}),
+                                            tensor<std::string>({1}, {"b"})})),
+              ElementsAre(false, true));
+  EXPECT_THAT(
+      values<bool>(run_op("Xor", {tensor<bool>({2}, {true, false}), tensor<bool>({1}, {true})})),
+      ElementsAre(false, true));
+  EXPECT_THAT(
+      values<bool>(run_op("IsInf", {floats({kInf, -kInf, kNan})}, {{"detect_negative", 0}})),
+      ElementsAre(true, false, false));
+  EXPECT_THAT(values<std::uint8_t>(run_op(
+                  "BitShift",
+                  {tensor<std::uint8_t>({3}, {16, 255, 1}), tensor<std::uint8_t>({3}, {1, 4, 9})},
+                  {{"direction", "LEFT"}})),
+              ElementsAre(32, 240, 0));
+  EXPECT_THAT(values<std::int8_t>(run_op("BitwiseNot", {tensor<std::int8_t>({2}, {0, 5})})),
+              ElementsAre(-1, -6));
+}
+
+TEST(Logic, BitShiftNamesItsDirections) {
+  EXPECT_EQ(infer_text("BitShift", {typed("uint8[1]"), typed("uint8[1]")}, {{"direction", "UP"}}),
+            "attribute 'direction': expected 'LEFT' or 'RIGHT', found 'UP'");
+}
+
+TEST(Logic, WhereBroadcastsAllThree) {
+  const Tensor condition = tensor<bool>({2, 1}, {true, false});
+  const Tensor result = run_op("Where", {condition, floats({1, 2, 3}), tensor<float>({}, {9})});
+  EXPECT_EQ(result.dims(), (Dims{2, 3}));
+  EXPECT_THAT(values<float>(result), ElementsAre(1, 2, 3, 9, 9, 9));
+}
+
+TEST(Clip, TakesLimitsAsInputs) {
+  EXPECT_THAT(values<float>(run_op("Clip", {floats({-2, 0, 9, kNan}), tensor<float>({}, {-1}),
+                                            tensor<float>({}, {6})})),
+              ElementsAre(-1, 0, 6, IsNan()));
+  EXPECT_THAT(values<float>(run_op("Clip", {floats({-2, 9}), {}, tensor<float>({}, {6})})),
+              ElementsAre(-2, 6));
+  EXPECT_THAT(
+      values<float>(run_op("Clip", {floats({3}), tensor<float>({}, {5}), tensor<float>({}, {1})})),
+      ElementsAre(1));
+  EXPECT_EQ(op_error("Clip", {floats({1}), floats({1, 2})}), "input 1: expected a scalar, found 2");
+}
+
+TEST(Clip, AttributesOfOldVersionsBecomeInputs) {
+  testing::RecordingBuilder builder;
+  builder.types[0] = ValueType::tensor(DType::kFp16, std::nullopt);
+  UpgradeNode node{
+      "Clip", testing::attributes({{"max", 6.0F}, {"consumed_inputs", testing::Ints{0}}}),
+      {0},    1,
+      {true}, std::nullopt};
+  ASSERT_TRUE(testing::upgrade(node, 1, builder));
+  EXPECT_TRUE(node.attributes.entries().empty());
+  EXPECT_THAT(node.inputs, ElementsAre(0, kNoOperand, 100));
+  EXPECT_EQ(builder.constants[100].dtype(), DType::kFp16);
+  EXPECT_EQ(builder.constants[100].span<std::uint16_t>()[0], 0x4600);
+}
+
+TEST(Clip, UpgradeSaysThatItNeedsTheDtype) {
+  testing::RecordingBuilder builder;
+  UpgradeNode node{"Clip", testing::attributes({{"max", 6.0F}}), {0}, 1, {true}, std::nullopt};
+  const Status status = testing::upgrade(node, 6, builder);
+  ASSERT_FALSE(status);
+  EXPECT_EQ(status.error().to_string(),
+            "input 'input': its dtype is not known, and the upgrade to opset 24 needs it");
+}
+
+TEST(LegacyBroadcast, AlignsTheSecondOperand) {
+  testing::RecordingBuilder builder;
+  builder.types[0] = typed("fp32[2, 3, 4, 5]").type;
+  builder.types[1] = typed("fp32[3]").type;
+  UpgradeNode node{
+      "Add", testing::attributes({{"axis", 1}, {"broadcast", 1}}), {0, 1}, 1, {true}, std::nullopt};
+  ASSERT_TRUE(testing::upgrade(node, 6, builder));
+  ASSERT_EQ(builder.nodes.size(), 1U);
+  EXPECT_EQ(builder.nodes[0].op_type, "Unsqueeze");
+  EXPECT_THAT(values<std::int64_t>(builder.constants[100]), ElementsAre(1, 2));
+  EXPECT_EQ(node.inputs[1], builder.nodes[0].first_output);
+  EXPECT_TRUE(node.attributes.entries().empty());
+}
+
+TEST(LegacyBroadcast, LeavesTrailingDimsAlone) {
+  testing::RecordingBuilder builder;
+  builder.types[0] = typed("fp32[2, 3, 4]").type;
+  builder.types[1] = typed("fp32[3, 4]").type;
+  UpgradeNode node{
+      "Mul", testing::attributes({{"axis", 1}, {"broadcast", 1}}), {0, 1}, 1, {true}, std::nullopt};
+  ASSERT_TRUE(testing::upgrade(node, 1, builder));
+  EXPECT_TRUE(builder.nodes.empty());
+}
+
+TEST(LegacyBroadcast, SaysThatItNeedsRanks) {
+  testing::RecordingBuilder builder;
+  UpgradeNode node{
+      "Add", testing::attributes({{"axis", 1}, {"broadcast", 1}}), {0, 1}, 1, {true}, std::nullopt};
+  const Status status = testing::upgrade(node, 6, builder);
+  ASSERT_FALSE(status);
+  EXPECT_EQ(status.error().to_string(),
+            "Add: attribute 'axis' of an old version needs the ranks of both inputs, and they are "
+            "not known");
+}
+
+TEST(Cast, ConvertsNumbersAndText) {
+  const auto to = [](DType dtype) {
+    return testing::AttributeList{{"to", static_cast<std::int64_t>(dtype)}};
+  };
+  EXPECT_THAT(values<std::int32_t>(run_op("Cast", {floats({1.9F, -1.9F})}, to(DType::kInt32))),
+              ElementsAre(1, -1));
+  EXPECT_THAT(values<std::string>(run_op("Cast", {floats({1.5F, kInf, 3})}, to(DType::kString))),
+              ElementsAre("1.5", "INF", "3"));
+  EXPECT_THAT(values<float>(run_op("Cast", {tensor<std::string>({3}, {"3.25", "-inf", " 1e-2 "})},
+                                   to(DType::kFp32))),
+              ElementsAre(3.25F, -kInf, 0.01F));
+  EXPECT_THAT(values<std::int64_t>(run_op("Cast", {tensor<std::string>({1}, {"9007199254740993"})},
+                                          to(DType::kInt64))),
+              ElementsAre(9007199254740993));
+  EXPECT_EQ(op_error("Cast", {tensor<std::string>({1}, {"ten"})}, to(DType::kInt64)),
+            "expected the text of a number to cast to int64, found 'ten'");
+  EXPECT_EQ(infer_text("Cast", {typed("fp32[n]")}, {{"to", 99}}),
+            "attribute 'to': expected the number of a dtype that Cast gives, found 99");
+}
+
+TEST(Dropout, PassesDataAndGivesAMask) {
+  const auto outputs = testing::run_all("Dropout", {floats({1, 2})}, {}, 2);
+  EXPECT_THAT(values<float>(outputs[0]), ElementsAre(1, 2));
+  EXPECT_THAT(values<bool>(outputs[1]), ElementsAre(true, true));
+  EXPECT_EQ(
+      infer_text("Dropout", {typed("fp32[2]"), typed("fp32[]"), known(tensor<bool>({}, {true}))}),
+      "input 'training_mode': expected false, found true: training is not supported");
+}
+
+TEST(Inference, BroadcastsSymbols) {
+  EXPECT_EQ(infer_text("Add", {typed("fp32[n, 1]"), typed("fp32[3]")}), "fp32[n, 3]");
+  EXPECT_EQ(infer_text("Add", {typed("fp32[?]"), typed("fp32[3]")}), "fp32[?]");
+  EXPECT_EQ(infer_text("Add", {typed("fp32[2]"), typed("fp32[3]")}),
+            "shapes [2] and [3] do not broadcast: sizes 2 and 3 do not broadcast");
+  EXPECT_EQ(infer_text("Add", {typed("fp32[2]"), typed("int64[2]")}),
+            "input 'B': expected fp32 as input 'A' has, found int64");
+  EXPECT_EQ(infer_text("Mod", {typed("fp32[2]"), typed("fp32[2]")}),
+            "attribute 'fmod': expected 1 for fp32 inputs, found 0");
+}
+
+TEST(Inference, CarriesShapeArithmetic) {
+  EXPECT_EQ(infer_text("Add", {sized({"h", "w"}), known(int64s({1}))}),
+            "int64[2] = [h + 1, w + 1]");
+  EXPECT_EQ(infer_text("Mul", {sized({"h"}), sized({"w"})}), "int64[1] = [h*w]");
+  EXPECT_EQ(infer_text("Div", {sized({"h", "4*w"}), known(int64s({2, 2}))}),
+            "int64[2] = [floordiv(h, 2), 2*w]");
+  EXPECT_EQ(infer_text("Div", {known(int64s({-7})), known(int64s({2}))}), "int64[1] = [-3]");
+  EXPECT_EQ(infer_text("Div", {sized({"h - 5"}), known(int64s({2}))}), "int64[1]")
+      << "the sign of h - 5 is open, and Div truncates";
+  EXPECT_EQ(infer_text("Equal", {sized({"h", "h"}), sized({"h", "h + 1"})}), "bool[2] = [1, 0]");
+  EXPECT_EQ(infer_text("Cast", {sized({"h"})}, {{"to", static_cast<std::int64_t>(DType::kInt32)}}),
+            "int32[1] = [h]");
+  EXPECT_EQ(infer_text("Where", {known(tensor<bool>({2}, {true, false})), sized({"h", "w"}),
+                                 known(int64s({7}))}),
+            "int64[2] = [h, 7]");
+}
+
+TEST(ScalarFunctions, AgreeWithTheKernels) {
+  const Tensor x = floats({-2.5F, -0.5F, 0.25F, 3});
+  for (const OpSchema& op : all_ops()) {
+    const auto function = scalar_function(op, {});
+    if (!function || arity(*function) != 1) continue;
+    const auto result = values<float>(run_op(op.name, {x}));
+    for (std::size_t i = 0; i < result.size(); ++i) {
+      const float expected =
+          apply(*function, x.span<float>().data() + i, scalar_params(*function, {}));
+      EXPECT_TRUE(expected == result[i] || (std::isnan(expected) && std::isnan(result[i])))
+          << op.name << ": " << expected << ", " << result[i];
+    }
+  }
+}
+
+TEST(ScalarFunctions, KnowWhatTheyAreNot) {
+  EXPECT_EQ(
+      scalar_function(testing::schema("Gelu"), testing::attributes({{"approximate", "tanh"}})),
+      ScalarFunction::kGeluTanh);
+  EXPECT_EQ(scalar_function(testing::schema("Mean"), {}), std::nullopt);
+  EXPECT_EQ(scalar_function(testing::schema("Where"), {}), std::nullopt);
+  EXPECT_EQ(scalar_function(testing::schema("Conv"), {}), std::nullopt);
+}
+
+}  // namespace
+}  // namespace tessera::ops

@@ -1,0 +1,55 @@
+#pragma once
+
+// The groups of the op table, one function for each source file that holds schemas. op_table.cpp
+// lists them all.
+
+#include <vector>
+
+#include "ops/op.h"
+
+namespace tessera::ops {
+
+// elementwise/
+std::vector<OpSchema> unary_ops();
+std::vector<OpSchema> activation_ops();
+std::vector<OpSchema> arithmetic_ops();
+std::vector<OpSchema> variadic_ops();
+std::vector<OpSchema> logic_ops();
+std::vector<OpSchema> cast_ops();
+std::vector<OpSchema> clip_ops();
+std::vector<OpSchema> identity_ops();
+
+// movement/
+std::vector<OpSchema> transpose_ops();
+std::vector<OpSchema> concat_ops();
+std::vector<OpSchema> slice_ops();
+std::vector<OpSchema> pad_ops();
+std::vector<OpSchema> gather_ops();
+std::vector<OpSchema> scatter_ops();
+std::vector<OpSchema> repeat_ops();
+std::vector<OpSchema> rearrange_ops();
+std::vector<OpSchema> generate_ops();
+std::vector<OpSchema> select_ops();
+std::vector<OpSchema> cumulative_ops();
+
+// shape/
+std::vector<OpSchema> shape_ops();
+std::vector<OpSchema> reshape_ops();
+
+// reduce/
+std::vector<OpSchema> reduce_ops();
+std::vector<OpSchema> arg_reduce_ops();
+
+// nn/
+std::vector<OpSchema> conv_ops();
+std::vector<OpSchema> pool_ops();
+std::vector<OpSchema> normalization_ops();
+std::vector<OpSchema> product_ops();
+std::vector<OpSchema> resize_ops();
+std::vector<OpSchema> softmax_ops();
+std::vector<OpSchema> recurrent_ops();
+
+// control/
+std::vector<OpSchema> control_ops();
+
+}  // namespace tessera::ops

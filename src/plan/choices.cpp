@@ -1,0 +1,142 @@
+#include "plan/choices.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace tessera::plan {
+namespace {
+
+bool rule_matches(const PlacementRule& rule, const ir::SourceNode& source) {
+  if (rule.glob.starts_with("op:")) return glob_matches(std::string_view(rule.glob).substr(3), source.op_type);
+  return glob_matches(rule.glob, source.name);
+}
+
+bool rule_matches(const PlacementRule& rule, const ir::Module& module, const ir::Node& node) {
+  return std::ranges::any_of(node.origins, [&](ir::OriginId origin) { return rule_matches(rule, module.source_nodes[origin]); });
+}
+
+// Permits for a device leave it only to the nodes that they name; forbids take nodes away; a pin leaves one device.
+std::vector<bool> permitted_devices(const ir::Module& module, const ir::Node& node, const Target& target, const std::vector<PlacementRule>& rules) {
+  std::vector<bool> permitted(target.device_count(), true);
+  for (std::uint32_t device = 0; device < target.device_count(); ++device) {
+    bool has_permit = false;
+    bool is_permitted = false;
+    for (const PlacementRule& rule : rules) {
+      if (target.info(device).name != rule.device || rule.kind != PlacementRule::Kind::kPermit) continue;
+      has_permit = true;
+      is_permitted = is_permitted || rule_matches(rule, module, node);
+    }
+    permitted[device] = !has_permit || is_permitted;
+  }
+  for (const PlacementRule& rule : rules) {
+    if (!rule_matches(rule, module, node)) continue;
+    const std::uint32_t device = target.find(rule.device);
+    if (rule.kind == PlacementRule::Kind::kForbid) permitted[device] = false;
+    if (rule.kind == PlacementRule::Kind::kPin)
+      for (std::uint32_t other = 0; other < target.device_count(); ++other) permitted[other] = permitted[other] && other == device;
+  }
+  return permitted;
+}
+
+std::string_view kind_name(PlacementRule::Kind kind) {
+  switch (kind) {
+    case PlacementRule::Kind::kPermit: return "permit";
+    case PlacementRule::Kind::kForbid: return "forbid";
+    case PlacementRule::Kind::kPin: return "pin";
+  }
+  return "";
+}
+
+Status check_rules(const ir::Module& module, const Target& target, const std::vector<PlacementRule>& rules) {
+  for (const PlacementRule& rule : rules) {
+    const auto name = fmt::format("{} {}={}", kind_name(rule.kind), rule.device, rule.glob);
+    if (target.find(rule.device) == target.device_count()) {
+      std::string known;
+      for (std::uint32_t i = 0; i < target.device_count(); ++i) known += (i == 0 ? "" : ", ") + target.info(i).name;
+      return fail(ErrorCode::kNotFound, fmt::format("{}: no device '{}': expected one of {}", name, rule.device, known));
+    }
+    if (std::ranges::none_of(module.source_nodes, [&](const ir::SourceNode& source) { return rule_matches(rule, source); }))
+      return fail(ErrorCode::kNotFound, fmt::format("{}: no node of the model matches '{}'", name, rule.glob));
+  }
+  return {};
+}
+
+void add_options(ItemOptions& entry, Target& target, const backends::OfferOptions& offer_options, Pricer& pricer) {
+  for (std::uint32_t device = 0; device < target.device_count(); ++device) {
+    if (!entry.permitted[device]) {
+      entry.refusals[device] = "not permitted by the options";
+      continue;
+    }
+    auto offers = target.devices[device]->offers(entry.item, pricer.point(), offer_options);
+    if (offers.candidates.empty()) entry.refusals[device] = std::move(offers.refusal);
+    for (backends::Candidate& candidate : offers.candidates) {
+      Option option{device, std::move(candidate), {}};
+      option.price = pricer.price({.item = &entry.item, .device = device, .candidate = &option.candidate, .from = {}, .to = {}, .shape = {}});
+      entry.options.push_back(std::move(option));
+    }
+  }
+}
+
+tl::unexpected<Error> nobody_takes(const ItemOptions& entry, const Target& target) {
+  std::string reasons;
+  for (const auto& [device, reason] : entry.refusals) reasons += fmt::format("; {}: {}", target.info(device).name, reason);
+  const ir::Node& node = *entry.item.nodes.front();
+  return fail(ErrorCode::kUnimplemented, fmt::format("node '{}' ({}): no device takes it{}", node.name, node.op->qualified_name(), reasons));
+}
+
+}  // namespace
+
+bool glob_matches(std::string_view glob, std::string_view text) {
+  // Greedy with one point to come back to: the last '*'.
+  std::size_t g = 0;
+  std::size_t t = 0;
+  std::size_t star = std::string_view::npos;
+  std::size_t resume = 0;
+  while (t < text.size()) {
+    if (g < glob.size() && glob[g] == '*') {
+      star = g++;
+      resume = t;
+    } else if (g < glob.size() && (glob[g] == '?' || glob[g] == text[t])) {
+      ++g;
+      ++t;
+    } else if (star != std::string_view::npos) {
+      g = star + 1;
+      t = ++resume;
+    } else {
+      return false;
+    }
+  }
+  return glob.find_first_not_of('*', g) == std::string_view::npos;
+}
+
+Result<Choices> enumerate_choices(const ir::Module& module, const ir::Graph& graph, std::vector<ir::Cover> covers, Target& target,
+                                  const std::vector<PlacementRule>& rules, const backends::OfferOptions& offer_options, Pricer& pricer) {
+  TESSERA_TRY(check_rules(module, target, rules));
+  Choices choices;
+  choices.covers = std::move(covers);
+  std::map<ir::NodeId, std::size_t> positions;
+  for (const auto& node : graph.nodes()) {
+    positions[node->id] = choices.nodes.size();
+    ItemOptions entry{ir::work_item(module, graph, *node), {}, {}, permitted_devices(module, *node, target, rules)};
+    add_options(entry, target, offer_options, pricer);
+    choices.nodes.push_back(std::move(entry));
+  }
+  for (const ir::Cover& cover : choices.covers) {
+    ItemOptions entry{ir::work_item(module, graph, cover), {}, {}, std::vector<bool>(target.device_count(), true)};
+    for (const ir::NodeId id : cover.nodes)
+      for (std::uint32_t device = 0; device < target.device_count(); ++device)
+        entry.permitted[device] = entry.permitted[device] && choices.nodes[positions[id]].permitted[device];
+    add_options(entry, target, offer_options, pricer);
+    choices.cover_options.push_back(std::move(entry));
+  }
+  for (std::size_t i = 0; i < choices.nodes.size(); ++i) {
+    const auto covered = [&](const ItemOptions& cover) {
+      return !cover.options.empty() && std::ranges::find(cover.item.nodes, choices.nodes[i].item.nodes.front()) != cover.item.nodes.end();
+    };
+    if (choices.nodes[i].options.empty() && std::ranges::none_of(choices.cover_options, covered)) return nobody_takes(choices.nodes[i], target);
+  }
+  return choices;
+}
+
+}  // namespace tessera::plan

@@ -1,0 +1,50 @@
+#pragma once
+
+// The enumerate stage: what each device could do with each node and cover, at which price, or why not.
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "ir/cover.h"
+#include "plan/price.h"
+#include "plan/target.h"
+
+namespace tessera::plan {
+
+// The user's word on placement: which devices a node may use, by name of a source node.
+struct PlacementRule {
+  enum class Kind : std::uint8_t { kPermit, kForbid, kPin } kind = Kind::kPermit;
+  std::string device;
+  std::string glob;  // over source-node names, or "op:Type"
+};
+
+// One alternative of an item.
+struct Option {
+  std::uint32_t device = 0;
+  backends::Candidate candidate;
+  Price price;
+};
+
+// A node alone or a cover, with all its alternatives.
+struct ItemOptions {
+  ir::WorkItem item;
+  std::vector<Option> options;                   // by device, then in the device's order of preference
+  std::map<std::uint32_t, std::string> refusals; // per device that offers nothing
+  std::vector<bool> permitted;                   // per device
+};
+
+struct Choices {
+  std::vector<ItemOptions> nodes;   // parallel to graph.nodes()
+  std::vector<ir::Cover> covers;
+  std::vector<ItemOptions> cover_options;  // parallel to covers; those without an option stay, with their refusals
+};
+
+// Errors: a pin, permit or forbid that matches no node or names no device; a node that no device takes (each refusal listed).
+Result<Choices> enumerate_choices(const ir::Module& module, const ir::Graph& graph, std::vector<ir::Cover> covers, Target& target,
+                                  const std::vector<PlacementRule>& rules, const backends::OfferOptions& offer_options, Pricer& pricer);
+
+// '*' any run of characters, '?' one.
+bool glob_matches(std::string_view glob, std::string_view text);
+
+}  // namespace tessera::plan

@@ -1,0 +1,25 @@
+#pragma once
+
+// What a run records about each instruction. Preallocated; written without allocation.
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "artefact/read/program_image.h"
+
+namespace tessera::runtime {
+
+struct TraceEvent {
+  std::uint32_t instruction = 0;  // index into the method
+  std::int64_t start_ns = 0;      // from the start of the run
+  std::int64_t end_ns = 0;
+};
+
+// One run's events in order, on the wall clock of the calling thread.
+struct Trace {
+  std::vector<TraceEvent> events;
+  std::int64_t total_ns = 0;
+};
+
+}  // namespace tessera::runtime

@@ -1,0 +1,114 @@
+#include "runnable.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <random>
+
+#include "artefact/read/file_format.h"
+#include "artefact/read/reader.h"
+#include "backends/registry_run/registry_run.h"
+#include "base/file.h"
+#include "base/float_convert.h"
+#include "compiler/compile.h"
+#include "io/npy.h"
+#include "io/tensor_proto.h"
+
+namespace tessera::tools {
+namespace {
+
+Result<bool> is_artefact(const std::string& path) {
+  TESSERA_ASSIGN(const auto file, MappedFile::open(path));
+  const auto bytes = file->bytes();
+  return bytes.size() >= artefact::kMagic.size() && std::memcmp(bytes.data(), artefact::kMagic.data(), artefact::kMagic.size()) == 0;
+}
+
+// A drawn tensor at the point that the plan was priced at: floats in [-1, 1], integers in [0, 7], booleans either.
+Result<Tensor> draw(const artefact::InterfaceDecl& input, const SymbolBindings& point, std::mt19937_64& random) {
+  TESSERA_ASSIGN(const Dims dims, evaluate(*input.type.shape, point));
+  const bool real = is_float(input.type.dtype);
+  TESSERA_ASSIGN(Tensor values, Tensor::zeros(DType::kFp32, dims));
+  auto* elements = static_cast<float*>(values.mutable_data());
+  const std::int64_t steps = real ? 2000 : input.type.dtype == DType::kBool ? 1 : 7;
+  for (std::int64_t i = 0; i < values.numel(); ++i) {
+    const auto drawn = static_cast<float>(random() % static_cast<std::uint64_t>(steps + 1));
+    elements[i] = real ? drawn / 1000.0F - 1.0F : drawn;
+  }
+  TESSERA_ASSIGN(Tensor result, Tensor::zeros(input.type.dtype, dims));
+  if (input.type.dtype == DType::kString) return result;
+  cast_elements(values.view(), result.mutable_view(), true);
+  return result;
+}
+
+Status read_input_file(const std::string& word, io::NamedTensors& inputs) {
+  const auto at = word.rfind('=');
+  if (at == std::string::npos) {
+    TESSERA_ASSIGN(auto tensors, io::read_npz(word));
+    for (auto& entry : tensors) inputs.push_back(std::move(entry));
+    return {};
+  }
+  const std::string path = word.substr(at + 1);
+  auto tensor = path.ends_with(".pb") ? io::read_tensor_pb(path) : io::read_npy(path);
+  if (!tensor) return tl::unexpected(std::move(tensor).error());
+  inputs.emplace_back(word.substr(0, at), *std::move(tensor));
+  return {};
+}
+
+}  // namespace
+
+Result<Runnable> open_runnable(const std::string& path, const CompileFlags& flags, const std::string& plan) {
+  const auto start = std::chrono::steady_clock::now();
+  Runnable runnable;
+  artefact::ProgramImage image;
+  TESSERA_ASSIGN(const bool compiled_before, is_artefact(path));
+  if (compiled_before) {
+    TESSERA_ASSIGN(image, artefact::read_program(path));
+    TESSERA_ASSIGN(runnable.report, report::from_json(image.evidence));
+  } else {
+    TESSERA_ASSIGN(const auto options, to_options(flags));
+    TESSERA_ASSIGN(auto compiled, compiler::compile(path, options));
+    image = std::move(compiled.image);
+    runnable.report = std::move(compiled.report);
+    runnable.from_model = true;
+  }
+  TESSERA_ASSIGN(runnable.program, runtime::LoadedProgram::create(std::move(image), plan, &backends::make_run_device));
+  runnable.load_ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+  return runnable;
+}
+
+Result<io::NamedTensors> gather_inputs(const artefact::MethodImage& method, const InputFlags& flags) {
+  io::NamedTensors inputs;
+  for (const std::string& word : flags.files) TESSERA_TRY(read_input_file(word, inputs));
+  for (const auto& [name, tensor] : inputs)
+    if (std::ranges::none_of(method.inputs, [&](const auto& decl) { return decl.name == name; })) {
+      std::string known;
+      for (const auto& decl : method.inputs) known += (known.empty() ? "'" : ", '") + decl.name + "'";
+      return fail(ErrorCode::kNotFound, fmt::format("no input '{}': expected one of {}", name, known));
+    }
+  std::mt19937_64 random(flags.seed);
+  for (const auto& decl : method.inputs) {
+    if (std::ranges::any_of(inputs, [&](const auto& entry) { return entry.first == decl.name; })) continue;
+    if (!flags.random) return fail(ErrorCode::kFailedPrecondition, fmt::format("input '{}' is missing: give it with --inputs, or draw it with --random", decl.name));
+    TESSERA_ASSIGN(Tensor drawn, draw(decl, method.priced_at, random));
+    inputs.emplace_back(decl.name, std::move(drawn));
+  }
+  return inputs;
+}
+
+Status bind_inputs(runtime::Executor& executor, const io::NamedTensors& inputs) {
+  for (const auto& [name, tensor] : inputs) TESSERA_TRY(executor.bind_input(name, tensor.dtype(), tensor.dims(), tensor.data()));
+  return {};
+}
+
+Result<io::NamedTensors> copy_outputs(const runtime::Executor& executor) {
+  io::NamedTensors outputs;
+  for (const auto& decl : executor.program().method().outputs) {
+    TESSERA_ASSIGN(const TensorView view, executor.output(decl.name));
+    outputs.emplace_back(decl.name, Tensor::copy_of(view));
+  }
+  return outputs;
+}
+
+}  // namespace tessera::tools
