@@ -63,7 +63,7 @@ class Compilation {
   Result<std::unique_ptr<Planned>> plan(plan::Target& target, plan::Pricer& pricer, std::vector<ir::Cover> covers, bool quiet);
   Status load_prices();
   void prepare_pricer(plan::Target& target, plan::Pricer& pricer);
-  Status check_requirements() const;
+  Status check_requirements(const plan::Target& target) const;
   Status plan_cpu_alone(const std::vector<ir::Cover>& covers, const SymbolBindings& point);
   Status save_prices() const;
   void fill_manifest(const plan::Target& target);
@@ -156,19 +156,24 @@ Status Compilation::plan_cpu_alone(const std::vector<ir::Cover>& covers, const S
   return Emitter(result_.image, target).emit("cpu", module_, module_.methods.front(), (*planned)->lowered, point);
 }
 
-Status Compilation::check_requirements() const {
+Status Compilation::check_requirements(const plan::Target& target) const {
+  const auto& nodes = module_.methods.front().graph.nodes();
   for (const Requirement& requirement : options_.requirements) {
+    const auto name = fmt::format("--require {}={}", requirement.device, requirement.glob);
+    const auto names = [&](const ir::SourceNode& source) { return plan::names_source(requirement.glob, source); };
+    if (target.find(requirement.device) == target.device_count())
+      return fail(ErrorCode::kNotFound, fmt::format("{}: no device '{}': expected one of {}", name, requirement.device, plan::device_names(target)));
+    if (std::ranges::none_of(module_.source_nodes, names))
+      return fail(ErrorCode::kNotFound, fmt::format("{}: no node of the model matches '{}'", name, requirement.glob));
     std::string elsewhere;
-    for (const report::NodeEntry& node : result_.report.nodes) {
-      const bool matches = std::ranges::any_of(node.origins, [&](const std::string& origin) { return plan::glob_matches(requirement.glob, origin); });
+    for (std::size_t i = 0; i < nodes.size(); ++i) {
+      const report::NodeEntry& node = result_.report.nodes[i];
+      const bool matches = std::ranges::any_of(nodes[i]->origins, [&](ir::OriginId origin) { return names(module_.source_nodes[origin]); });
       if (!matches || node.selected.device == requirement.device) continue;
-      const auto reason = node.supported.find(requirement.device);
-      elsewhere += fmt::format("\n  {} ({}) is on {}: {}", node.name, node.op, node.selected.device,
-                               reason == node.supported.end() ? "no such device"
-                               : reason->second.empty()       ? "it costs less there"
-                                                              : reason->second);
+      const std::string& refusal = node.supported.at(requirement.device);
+      elsewhere += fmt::format("\n  {} ({}) is on {}: {}", node.name, node.op, node.selected.device, refusal.empty() ? "it costs less there" : refusal);
     }
-    if (!elsewhere.empty()) return fail(ErrorCode::kFailedPrecondition, fmt::format("--require {}={}:{}", requirement.device, requirement.glob, elsewhere));
+    if (!elsewhere.empty()) return fail(ErrorCode::kFailedPrecondition, name + ":" + elsewhere);
   }
   return {};
 }
@@ -222,7 +227,7 @@ Result<Compiled> Compilation::run() {
   TESSERA_TRY(save_prices());
   if (options_.stop_after < Stage::kAllocate) return std::move(result_);
   add_plan_evidence(module_, module_.methods.front(), *planned, target, pricer, result_.report);
-  TESSERA_TRY(check_requirements());
+  TESSERA_TRY(check_requirements(target));
 
   // Last: kernels are compiled and weights packed for what was chosen, and for nothing else.
   TESSERA_TRY(begin(Stage::kEmit));

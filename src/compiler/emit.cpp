@@ -69,9 +69,10 @@ void collect_symbols(const ir::Module& module, artefact::MethodImage& method) {
 
 }  // namespace
 
-std::uint32_t Emitter::add_kernel(backends::CompiledKernel kernel) {
+// Kernels of two devices are two kernels, since each device loads its own.
+std::uint32_t Emitter::add_kernel(const std::string& device, backends::CompiledKernel kernel) {
   for (const Tensor& constant : kernel.constants) kernel.spec.constant_segments.push_back(segments_.add(constant));
-  auto text = kernel_text(kernel.spec);
+  auto text = device + "|" + kernel_text(kernel.spec);
   const auto [entry, is_new] = kernel_numbers_.emplace(std::move(text), static_cast<std::uint32_t>(image_.kernels.size()));
   if (is_new) image_.kernels.push_back(std::move(kernel.spec));
   return entry->second;
@@ -85,7 +86,7 @@ Result<std::uint32_t> Emitter::kernel_of(const ir::Graph& graph, const plan::Low
                     : device.compile_conversion(step.conversion.from.tensor, step.conversion.to.tensor,
                                                 shape_of(step), step.conversion.candidate);
   if (!kernel) return tl::unexpected(in_context(std::move(kernel).error(), fmt::format("device '{}', node '{}'", device.info().name, step.label)));
-  return add_kernel(*std::move(kernel));
+  return add_kernel(device.info().name, *std::move(kernel));
 }
 
 Result<artefact::BufferDecl> Emitter::buffer_of(const ir::Graph& graph, const plan::LoweredBuffer& buffer) {

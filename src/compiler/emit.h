@@ -22,7 +22,7 @@ class Emitter {
 
  private:
   Result<std::uint32_t> kernel_of(const ir::Graph& graph, const plan::LoweredStep& step);
-  std::uint32_t add_kernel(backends::CompiledKernel kernel);
+  std::uint32_t add_kernel(const std::string& device, backends::CompiledKernel kernel);
   Result<artefact::BufferDecl> buffer_of(const ir::Graph& graph, const plan::LoweredBuffer& buffer);
 
   artefact::ProgramImage& image_;

@@ -61,6 +61,8 @@ Result<SymbolBindings> price_point(const ir::Module& module, const ir::Graph& gr
       point[*symbol] = std::clamp(default_size(type.shape->size(), d), range.min, range.max);
     }
   }
+  // Again, now that every symbol has a size: a stated one may be an expression over symbols that it does not determine.
+  for (const auto& [name, dims] : shapes) TESSERA_TRY(bind_stated(module, **find_input(graph, name), dims, point));
   return point;
 }
 

@@ -106,8 +106,7 @@ bool was_retyped(const ops::OpSchema& op, int version, std::string_view attribut
   });
 }
 
-// ---- Constant
-// ----------------------------------------------------------------------------------------------------------------
+// ---- Constant -----------------------------------------------------------------------------------
 
 template <typename T>
 Tensor tensor_of(DType dtype, const std::vector<T>& values, bool scalar) {

@@ -46,8 +46,7 @@ Result<Tensor> read_any(Proto&& proto, ExternalData& external) {
   return tensor;
 }
 
-// ---- Sparse
-// ------------------------------------------------------------------------------------------------------------------
+// ---- Sparse -------------------------------------------------------------------------------------
 
 tl::unexpected<Error> sparse_error(std::string message) {
   return fail(ErrorCode::kInvalidArgument, "sparse: " + std::move(message));

@@ -106,8 +106,7 @@ GraphBuilder::GraphBuilder(ir::Module& module, const Library& library, ExternalD
       types_(module.symbols),
       emitter_(module) {}
 
-// ---- The model's own graph
-// ---------------------------------------------------------------------------------------------------
+// ---- The model's own graph ----------------------------------------------------------------------
 
 Status GraphBuilder::build_main(onnx::GraphProto& proto, const ImportOptions& options,
                                 ir::Graph& graph) {
@@ -207,8 +206,7 @@ Status GraphBuilder::finish_main(const onnx::GraphProto& proto, const ImportOpti
   return {};
 }
 
-// ---- What graphs and bodies share
-// -------------------------------------------------------------------------------------------------
+// ---- What graphs and bodies share ---------------------------------------------------------------
 
 Status GraphBuilder::add_initializer(Scope& scope, const std::string& name, Tensor tensor) {
   if (name.empty())
@@ -241,8 +239,7 @@ Status GraphBuilder::read_hints(const onnx::GraphProto& proto, Scope& scope) {
   return {};
 }
 
-// ---- Bodies
-// ------------------------------------------------------------------------------------------------------------------
+// ---- Bodies -------------------------------------------------------------------------------------
 
 Status GraphBuilder::add_formal_inputs(const onnx::GraphProto& proto, Scope& scope,
                                        const Pending& owner) {

@@ -46,8 +46,7 @@ OnnxModel weight_model(onnx::TensorProto*& weight) {
   return model;
 }
 
-// ---- Files
-// -------------------------------------------------------------------------------------------------------------------
+// ---- Files --------------------------------------------------------------------------------------
 
 TEST(ImportErrors, MissingFileAndFolder) {
   const tessera::testing::TempDir folder;
@@ -127,8 +126,7 @@ TEST(ImportErrors, OpsetImportsThatContradict) {
             "opset import of domain 'ai.onnx': expected a version of at least 1, found 0");
 }
 
-// ---- Operators
-// -----------------------------------------------------------------------------------------------------------------
+// ---- Operators ----------------------------------------------------------------------------------
 
 TEST(ImportErrors, UnknownOperator) {
   OnnxModel model = relu_model();
@@ -167,8 +165,7 @@ TEST(ImportErrors, ManyUnsupportedOperatorsAreCut) {
                                          HasSubstr("and 2 more, which inspect lists")));
 }
 
-// ---- Names
-// -----------------------------------------------------------------------------------------------------------------------
+// ---- Names --------------------------------------------------------------------------------------
 
 TEST(ImportErrors, CycleNamesItsNodes) {
   OnnxModel model;
@@ -226,8 +223,7 @@ TEST(ImportErrors, EmptyNames) {
   EXPECT_EQ(import_error(weight), "expected a name for each initializer, found an empty one");
 }
 
-// ---- Signatures
-// ------------------------------------------------------------------------------------------------------------------
+// ---- Signatures ---------------------------------------------------------------------------------
 
 TEST(ImportErrors, WrongNumberOfInputs) {
   OnnxModel none = relu_model();
@@ -305,8 +301,7 @@ TEST(ImportErrors, ConstantNodes) {
             "node 'c' (Constant): expected no inputs and one output, found 1 and 1");
 }
 
-// ---- Types
-// -------------------------------------------------------------------------------------------------------------------------
+// ---- Types --------------------------------------------------------------------------------------
 
 TEST(ImportErrors, TypesOfInputs) {
   OnnxModel none = relu_model();
@@ -341,8 +336,7 @@ TEST(ImportErrors, DeclaredTypesThatContradict) {
   EXPECT_EQ(import_error(shape), "graph output 'y': declared fp32[5], inferred fp32[4]");
 }
 
-// ---- Initializers
-// ----------------------------------------------------------------------------------------------------------------
+// ---- Initializers -------------------------------------------------------------------------------
 
 TEST(ImportErrors, InitializersThatDisagreeWithTheirShape) {
   onnx::TensorProto* weight = nullptr;
@@ -402,8 +396,7 @@ TEST(ImportErrors, SparseInitializers) {
   EXPECT_THAT(sparse({0, 1}, {2}, {std::int64_t{1} << 62, 4}), HasSubstr("sparse tensor 'w'"));
 }
 
-// ---- Damage
-// ------------------------------------------------------------------------------------------------------------------------
+// ---- Damage -------------------------------------------------------------------------------------
 
 // Bytes changed at random: an error or a model, never a crash (this runs under asan too).
 TEST(ImportErrors, DamagedBytesNeverCrash) {

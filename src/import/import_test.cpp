@@ -99,8 +99,7 @@ TEST(Import, MetadataHoldsOpsetsProducerAndHash) {
   EXPECT_EQ(module.metadata.at("model_hash").size(), 32U);
 }
 
-// ---- Types
-// -----------------------------------------------------------------------------------------------------------------
+// ---- Types --------------------------------------------------------------------------------------
 
 TEST(Import, DimensionNamesBecomeSymbols) {
   OnnxModel model;
@@ -185,8 +184,7 @@ TEST(Import, StatesNameInputsAndOutputs) {
             "state 'x=present': the model has no output 'present'");
 }
 
-// ---- Constants
-// ---------------------------------------------------------------------------------------------------------------
+// ---- Constants ----------------------------------------------------------------------------------
 
 TEST(Import, InitializersThatAreInputsAreConstants) {
   for (const int ir_version : {3, 8}) {
@@ -266,8 +264,7 @@ TEST(Import, OmittedInputsAndOutputsHaveNoValue) {
   EXPECT_THAT(describe_nodes(graph_of(import_model(model))), ElementsAre("Clip(x, _, hi) -> y"));
 }
 
-// ---- Older operator versions
-// ---------------------------------------------------------------------------------------------------
+// ---- Older operator versions --------------------------------------------------------------------
 
 TEST(Import, AttributesOfOlderVersionsBecomeInputs) {
   OnnxModel model(9);
@@ -293,8 +290,7 @@ TEST(Import, ReplacedNodesKeepTheNamesOfTheirResults) {
   for (const auto& node : graph_of(module).nodes()) EXPECT_THAT(node->origins, ElementsAre(0U));
 }
 
-// ---- Files
-// -------------------------------------------------------------------------------------------------------------------
+// ---- Files --------------------------------------------------------------------------------------
 
 TEST(Import, FilesNameTheModuleWhereTheGraphHasNoName) {
   OnnxModel model = relu_model();

@@ -20,8 +20,7 @@ namespace {
 constexpr std::size_t kMaxModelBytes = std::numeric_limits<std::int32_t>::max();
 constexpr int kMaxNesting = 100;  // messages inside of messages; protobuf's own default
 
-// ---- What is wrong with bytes that do not parse
-// ----------------------------------------------------------------------------
+// ---- What is wrong with bytes that do not parse -------------------------------------------------
 
 class WireReader {
  public:
@@ -82,8 +81,7 @@ std::string describe_damage(std::span<const std::byte> bytes) {
       kMaxNesting);
 }
 
-// ---- The frame of a model
-// ---------------------------------------------------------------------------------------------------
+// ---- The frame of a model -----------------------------------------------------------------------
 
 Status check_frame(const onnx::ModelProto& model) {
   if (!model.has_graph()) {

@@ -130,8 +130,7 @@ Status GraphBuilder::apply_hints(const onnx::NodeProto& node, Scope& scope) {
   return {};
 }
 
-// ---- Operators
-// -----------------------------------------------------------------------------------------------------------------
+// ---- Operators ----------------------------------------------------------------------------------
 
 Status GraphBuilder::build_operator(Pending node) {
   TESSERA_TRY_IN(check_first_input(*node.op, node.inputs), node.place);
@@ -217,9 +216,8 @@ Status GraphBuilder::emit_operator(Pending& node, ops::UpgradeNode upgraded,
 Status GraphBuilder::bind_replacement(Pending& node, const NodeUpgrade& upgrade,
                                       const std::vector<ops::Operand>& values) {
   if (values.size() < node.outputs.size()) {
-    return fail(ErrorCode::kInvalidArgument,
-                fmt::format("expected at most {} outputs, found {}", values.size(),
-                            node.outputs.size()));
+    return fail(ErrorCode::kInvalidArgument, fmt::format("expected at most {} outputs, found {}",
+                                                         values.size(), node.outputs.size()));
   }
   std::set<ir::ValueId> named;
   for (std::size_t i = 0; i < node.outputs.size(); ++i) {
@@ -246,8 +244,7 @@ void GraphBuilder::bind(Scope& scope, const std::string& name, ir::ValueId id,
   scope.aliases.insert_or_assign(name, origin);
 }
 
-// ---- Local functions
-// -------------------------------------------------------------------------------------------------------------
+// ---- Local functions ----------------------------------------------------------------------------
 
 Status GraphBuilder::expand_function(const onnx::NodeProto& node, const Function& function,
                                      const std::string& name, Scope& scope) {

@@ -60,8 +60,7 @@ ops::InferInput infer_input(const GraphScope& scope, ValueId id) {
   return input;
 }
 
-// ---- Bodies
-// --------------------------------------------------------------------------------------------------------------
+// ---- Bodies -------------------------------------------------------------------------------------
 
 // Inference of one node's bodies. The operator may ask several times with types that grow more
 // general (carried values of Loop), so each answer starts from what the body declared, not from the
@@ -128,8 +127,7 @@ class BodyInference {
   std::vector<std::vector<Unknown>> unknown_;
 };
 
-// ---- Nodes
-// ---------------------------------------------------------------------------------------------------------------
+// ---- Nodes --------------------------------------------------------------------------------------
 
 // Symbols made during one call of inference; those that no type took up are dropped again.
 class FreshSymbols {

@@ -96,8 +96,7 @@ TEST(Infer, IntegerConstantsAreKnownElements) {
   EXPECT_EQ(*named(module, "y").known, (DimTensor{false, {Dim::symbol("n") + 1, 7}}));
 }
 
-// ---- Operators of the test's own
-// -------------------------------------------------------------------------------------------
+// ---- Operators of the test's own ----------------------------------------------------------------
 
 Status infer_pick(ops::InferContext& context) {
   context.outputs[0] = ValueType::tensor(DType::kInt64, Shape{context.fresh_symbol("picked"), 2});

@@ -205,8 +205,7 @@ tl::unexpected<Error> Lexer::error_at(std::size_t offset, std::string_view messa
   return fail(ErrorCode::kInvalidArgument, fmt::format("line {}:{}: {}", line, column, message));
 }
 
-// ---- Scanning
-// --------------------------------------------------------------------------------------------------------------
+// ---- Scanning -----------------------------------------------------------------------------------
 
 void Lexer::skip_blanks() {
   while (position_ < source_.size()) {

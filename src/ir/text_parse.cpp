@@ -61,8 +61,7 @@ class Parser {
   Module module_;
 };
 
-// ---- Types and tensors
-// -----------------------------------------------------------------------------------------------------
+// ---- Types and tensors --------------------------------------------------------------------------
 
 Result<ValueType> Parser::parse_type() {
   const std::size_t offset = lexer_.peek().offset;
@@ -129,8 +128,7 @@ Result<Tensor> Parser::parse_tensor() {
   return found->second;
 }
 
-// ---- Attributes
-// ------------------------------------------------------------------------------------------------------------
+// ---- Attributes ---------------------------------------------------------------------------------
 
 bool is_float_text(std::string_view text) {
   return text.find_first_of(".ex") != std::string_view::npos;
@@ -211,8 +209,7 @@ Status Parser::parse_attributes(ops::Attributes& attributes) {
   return {};
 }
 
-// ---- Values
-// ----------------------------------------------------------------------------------------------------------------
+// ---- Values -------------------------------------------------------------------------------------
 
 Result<std::string> Parser::parse_definition(Scope& scope) {
   const std::size_t offset = lexer_.peek().offset;
@@ -286,8 +283,7 @@ Status Parser::parse_output(Scope& scope) {
   return {};
 }
 
-// ---- Nodes
-// -----------------------------------------------------------------------------------------------------------------
+// ---- Nodes --------------------------------------------------------------------------------------
 
 Result<const ops::OpSchema*> Parser::parse_op() {
   const Token::Kind kind = lexer_.peek().kind;
@@ -407,8 +403,7 @@ Status Parser::parse_node(Scope& scope, int depth) {
   return {};
 }
 
-// ---- Graphs, methods, the module
-// -------------------------------------------------------------------------------------------
+// ---- Graphs, methods, the module ----------------------------------------------------------------
 
 // Through the closing '}'. States stand only in methods.
 Status Parser::parse_statements(Scope& scope, int depth, Method* method) {

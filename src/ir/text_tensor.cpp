@@ -83,8 +83,7 @@ std::string print_element(DType dtype, const void* data, std::int64_t i) {
   return {};
 }
 
-// ---- Parsing
-// ---------------------------------------------------------------------------------------------------------------
+// ---- Parsing ------------------------------------------------------------------------------------
 
 template <typename T>
 bool parse_number(std::string_view text, T& value, int base) {

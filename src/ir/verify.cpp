@@ -18,8 +18,7 @@ tl::unexpected<Error> invalid(fmt::format_string<Args...> format, Args&&... args
   return fail(ErrorCode::kInvalidArgument, fmt::format(format, std::forward<Args>(args)...));
 }
 
-// ---- Types
-// ---------------------------------------------------------------------------------------------------------------
+// ---- Types --------------------------------------------------------------------------------------
 
 Status verify_dim(const Dim& dim, const SymbolTable& symbols) {
   std::set<std::string, std::less<>> names;
@@ -61,8 +60,7 @@ Status verify_known(const Value& value, const SymbolTable& symbols) {
   return {};
 }
 
-// ---- Values
-// --------------------------------------------------------------------------------------------------------------
+// ---- Values -------------------------------------------------------------------------------------
 
 Status verify_constant(const Value& value) {
   if (!value.constant.is_defined()) return invalid("constant has no elements");
@@ -138,8 +136,7 @@ Status verify_values(const Graph& graph, const SymbolTable& symbols) {
   return {};
 }
 
-// ---- Nodes
-// ---------------------------------------------------------------------------------------------------------------
+// ---- Nodes --------------------------------------------------------------------------------------
 
 Status verify_ids(const Graph& graph) {
   const auto in_range = [&](const std::vector<ValueId>& ids, bool optional) {
@@ -248,8 +245,7 @@ Status verify_graph(const Graph& graph, const Module& module) {
   return verify_values(graph, module.symbols);
 }
 
-// ---- Methods
-// -------------------------------------------------------------------------------------------------------------
+// ---- Methods ------------------------------------------------------------------------------------
 
 const Value* find_named(const Graph& graph, const std::vector<ValueId>& ids,
                         std::string_view name) {

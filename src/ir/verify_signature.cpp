@@ -18,8 +18,7 @@ tl::unexpected<Error> invalid(fmt::format_string<Args...> format, Args&&... args
   return fail(ErrorCode::kInvalidArgument, fmt::format(format, std::forward<Args>(args)...));
 }
 
-// ---- Arity
-// ---------------------------------------------------------------------------------------------------------------
+// ---- Arity --------------------------------------------------------------------------------------
 
 Status verify_arity(const char* what, const std::vector<ops::FormalParam>& parameters,
                     const std::vector<ValueId>& actual) {
@@ -47,8 +46,7 @@ Status verify_required_inputs(const Node& node) {
   return {};
 }
 
-// ---- Attributes
-// ----------------------------------------------------------------------------------------------------------
+// ---- Attributes ---------------------------------------------------------------------------------
 
 // In the order of ops::AttributeValue's alternatives.
 constexpr std::array kAlternatives = {
@@ -109,8 +107,7 @@ Status verify_bodies(const Node& node) {
   return {};
 }
 
-// ---- Dtypes
-// --------------------------------------------------------------------------------------------------------------
+// ---- Dtypes -------------------------------------------------------------------------------------
 
 std::string list_dtypes(ops::DTypeSet set) {
   std::string text;

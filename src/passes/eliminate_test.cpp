@@ -14,8 +14,7 @@ const Pass kDead{"eliminate_dead_code", eliminate_dead_code, ""};
 const Pass kCommon{"eliminate_common_subexpressions", eliminate_common_subexpressions, ""};
 const Pass kNoOps{"eliminate_no_ops", eliminate_no_ops, ""};
 
-// ---- Dead code
-// -------------------------------------------------------------------------------------------------------------
+// ---- Dead code ----------------------------------------------------------------------------------
 
 TEST(EliminateDeadCode, RemovesWhatNobodyReads) {
   const auto result = run_passes(
@@ -50,8 +49,7 @@ TEST(EliminateDeadCode, LeavesALiveGraphAlone) {
           .changed);
 }
 
-// ---- Common subexpressions
-// ---------------------------------------------------------------------------------------------------
+// ---- Common subexpressions ----------------------------------------------------------------------
 
 TEST(EliminateCommonSubexpressions, MergesEqualNodes) {
   const auto result = run_passes(R"(
@@ -110,8 +108,7 @@ TEST(EliminateCommonSubexpressions, KeepsTwoOutputsOfTheGraph) {
   EXPECT_EQ(one.text, "b = Relu(x)\nc = Exp(b)\n") << "the output keeps its name";
 }
 
-// ---- No-ops
-// ------------------------------------------------------------------------------------------------------------------
+// ---- No-ops -------------------------------------------------------------------------------------
 
 TEST(EliminateNoOps, RemovesWhatPassesItsInputThrough) {
   const auto result = run_passes(R"(

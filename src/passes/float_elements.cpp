@@ -1,5 +1,7 @@
 #include "passes/float_elements.h"
 
+#include <algorithm>
+
 #include "base/error.h"
 #include "base/float_convert.h"
 
@@ -13,13 +15,16 @@ bool has_float_elements(DType dtype) {
 std::vector<double> float_elements(const TensorView& view) {
   TESSERA_CHECK(has_float_elements(view.dtype));
   std::vector<double> elements(static_cast<std::size_t>(view.numel()));
-  for (std::size_t i = 0; i < elements.size(); ++i) {
-    switch (view.dtype) {
-      case DType::kFp64: elements[i] = view.as<double>()[i]; break;
-      case DType::kFp32: elements[i] = view.as<float>()[i]; break;
-      case DType::kFp16: elements[i] = fp16_to_fp32(view.as<std::uint16_t>()[i]); break;
-      default: elements[i] = bf16_to_fp32(view.as<std::uint16_t>()[i]); break;
-    }
+  const auto read = [&](const auto* from, auto to_double) {
+    std::transform(from, from + elements.size(), elements.begin(), to_double);
+  };
+  switch (view.dtype) {
+    case DType::kFp64: read(view.as<double>(), [](double x) { return x; }); break;
+    case DType::kFp32:
+      read(view.as<float>(), [](float x) { return static_cast<double>(x); });
+      break;
+    case DType::kFp16: read(view.as<std::uint16_t>(), fp16_to_fp32); break;
+    default: read(view.as<std::uint16_t>(), bf16_to_fp32); break;
   }
   return elements;
 }
@@ -41,14 +46,19 @@ Tensor from_float_elements(DType dtype, const Dims& dims, const std::vector<doub
   auto tensor = Tensor::zeros(dtype, dims);
   TESSERA_CHECK(tensor.has_value());
   void* data = tensor->mutable_data();
-  for (std::size_t i = 0; i < elements.size(); ++i) {
-    const auto narrow = static_cast<float>(elements[i]);
-    switch (dtype) {
-      case DType::kFp64: static_cast<double*>(data)[i] = elements[i]; break;
-      case DType::kFp32: static_cast<float*>(data)[i] = narrow; break;
-      case DType::kFp16: static_cast<std::uint16_t*>(data)[i] = fp32_to_fp16(narrow); break;
-      default: static_cast<std::uint16_t*>(data)[i] = fp32_to_bf16(narrow); break;
-    }
+  const auto write = [&](auto* to, auto from_double) {
+    std::transform(elements.begin(), elements.end(), to, from_double);
+  };
+  const auto narrow = [](double x) { return static_cast<float>(x); };
+  switch (dtype) {
+    case DType::kFp64: write(static_cast<double*>(data), [](double x) { return x; }); break;
+    case DType::kFp32: write(static_cast<float*>(data), narrow); break;
+    case DType::kFp16:
+      write(static_cast<std::uint16_t*>(data), [&](double x) { return fp32_to_fp16(narrow(x)); });
+      break;
+    default:
+      write(static_cast<std::uint16_t*>(data), [&](double x) { return fp32_to_bf16(narrow(x)); });
+      break;
   }
   return *std::move(tensor);
 }

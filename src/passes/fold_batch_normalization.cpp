@@ -46,6 +46,10 @@ Result<Affine> affine_of(const ir::Graph& graph, const ir::Node& norm) {
   TESSERA_ASSIGN(const std::vector<double> offset, constant_elements(graph, norm, 2));
   TESSERA_ASSIGN(const std::vector<double> mean, constant_elements(graph, norm, 3));
   TESSERA_ASSIGN(const std::vector<double> variance, constant_elements(graph, norm, 4));
+  if (offset.size() != scale.size() || mean.size() != scale.size() ||
+      variance.size() != scale.size()) {
+    return declined("the statistics of '{}' differ in size", norm.name);
+  }
   const double epsilon = norm.attributes.get_float("epsilon", 1e-5F);
   Affine affine;
   for (std::size_t c = 0; c < scale.size(); ++c) {
@@ -55,25 +59,31 @@ Result<Affine> affine_of(const ir::Graph& graph, const ir::Node& norm) {
   return affine;
 }
 
-// ---- Weights
-// ---------------------------------------------------------------------------------------------------------------
+// ---- Weights ------------------------------------------------------------------------------------
 
-// The output channel that each element of the weights belongs to, or SIZE_MAX where `channels` does
-// not fit the weights.
-std::size_t channel_of(const ir::Node& node, const Dims& dims, std::size_t element,
-                       std::size_t channels) {
+// The weights as runs of consecutive elements that belong to one output channel.
+struct Runs {
+  std::size_t length = 1;
+  std::size_t per_row = 1;  // runs of one input channel (a row): channels that follow each other
+  std::size_t rows = 1;     // input channels of a group; the next group has the next channels
+};
+
+Runs runs_of(const ir::Node& node, const Dims& dims) {
   const auto size = [&](std::size_t axis) { return static_cast<std::size_t>(dims[axis]); };
-  if (is_op(node, "Gemm")) {
-    const bool transposed = node.attributes.get_int("transB", 0) != 0;
-    return transposed ? element / size(1) : element % size(1);
-  }
   std::size_t window = 1;
   for (std::size_t axis = 2; axis < dims.size(); ++axis) window *= size(axis);
-  if (is_op(node, "Conv")) return element / (window * size(1));
+  if (is_op(node, "Conv")) return {size(1) * window, size(0), 1};
+  if (is_op(node, "Gemm")) {
+    const bool transposed = node.attributes.get_int("transB", 0) != 0;
+    return transposed ? Runs{size(1), size(0), 1} : Runs{1, size(1), size(0)};
+  }
   // ConvTranspose: [C, M / group, ...].
   const auto groups = static_cast<std::size_t>(node.attributes.get_int("group", 1));
-  const std::size_t group = element / (window * size(1)) / (size(0) / groups);
-  return group * (channels / groups) + element / window % size(1);
+  return {window, size(1), size(0) / groups};
+}
+
+std::size_t channel_of(const Runs& runs, std::size_t run) {
+  return run / (runs.per_row * runs.rows) * runs.per_row + run % runs.per_row;
 }
 
 std::size_t channel_count(const ir::Node& node, const Dims& dims) {
@@ -83,16 +93,16 @@ std::size_t channel_count(const ir::Node& node, const Dims& dims) {
   return static_cast<std::size_t>(dims[1] * node.attributes.get_int("group", 1));
 }
 
-// `value` in the dtype, if it is finite there and not lost to zero.
-Result<double> rounded(DType dtype, double value, std::string_view what, std::size_t channel) {
-  const double result = round_to(dtype, value);
-  if (!std::isfinite(result))
-    return declined("a folded {} of channel {}, {:.6g}, leaves the range of {}", what, channel,
-                    value, to_string(dtype));
-  if (result == 0 && value != 0)
-    return declined("a folded {} of channel {}, {:.6g}, becomes zero in {}", what, channel, value,
-                    to_string(dtype));
-  return result;
+// Whether `rounded` can stand for `value`: finite, and not lost to zero.
+bool holds(double value, double rounded) {
+  return std::isfinite(rounded) && (rounded != 0 || value == 0);
+}
+
+tl::unexpected<Error> out_of_range(DType dtype, double value, std::string_view what,
+                                   std::size_t channel) {
+  const bool is_small = std::isfinite(round_to(dtype, value));
+  return declined("a folded {} of channel {}, {:.6g}, {} {}", what, channel, value,
+                  is_small ? "becomes zero in" : "leaves the range of", to_string(dtype));
 }
 
 Result<Tensor> scaled_weights(const ir::Graph& graph, const ir::Node& node, const Affine& affine) {
@@ -101,10 +111,17 @@ Result<Tensor> scaled_weights(const ir::Graph& graph, const ir::Node& node, cons
   const std::size_t channels = channel_count(node, weights.dims());
   if (channels != affine.factor.size())
     return declined("expected {} channels, found {}", channels, affine.factor.size());
-  for (std::size_t i = 0; i < elements.size(); ++i) {
-    const std::size_t channel = channel_of(node, weights.dims(), i, channels);
-    TESSERA_ASSIGN(elements[i], rounded(weights.dtype(), elements[i] * affine.factor[channel],
-                                        "weight", channel));
+  const Runs runs = runs_of(node, weights.dims());
+  for (std::size_t begin = 0; begin < elements.size(); begin += runs.length) {
+    const std::size_t channel = channel_of(runs, begin / runs.length);
+    const double factor = affine.factor[channel];
+    for (std::size_t i = begin; i < begin + runs.length; ++i) {
+      const double scaled = elements[i] * factor;
+      elements[i] = round_to(weights.dtype(), scaled);
+      if (!holds(scaled, elements[i])) {
+        return out_of_range(weights.dtype(), scaled, "weight", channel);
+      }
+    }
   }
   return from_float_elements(weights.dtype(), weights.dims(), elements);
 }
@@ -115,12 +132,13 @@ Result<std::vector<double>> bias_by_channel(const ir::Graph& graph, const ir::No
   if (input_of(node, 2) == ir::kNoValue) return std::vector<double>(channels, 0.0);
   TESSERA_ASSIGN(std::vector<double> elements, constant_elements(graph, node, 2));
   const Dims& dims = constant_of(graph, node.inputs[2])->dims();
-  if (elements.size() == 1) elements.resize(channels, elements[0]);
-  const bool by_channel = elements.size() == channels &&
-                          (channels == 1 || dims.back() == static_cast<std::int64_t>(channels));
+  const bool by_channel =
+      elements.size() == 1 ||
+      (elements.size() == channels && dims.back() == static_cast<std::int64_t>(channels));
   if (!by_channel)
     return declined("input '{}' of '{}' does not go by channel", node.op->inputs[2].name,
                     node.name);
+  elements.resize(channels, elements[0]);
   const double beta = is_op(node, "Gemm") ? node.attributes.get_float("beta", 1) : 1;
   for (double& element : elements) element *= beta;
   return elements;
@@ -131,16 +149,16 @@ Result<Folded> fold(const ir::Graph& graph, const ir::Node& node, const Affine& 
   const std::size_t channels = affine.factor.size();
   TESSERA_ASSIGN(std::vector<double> bias, bias_by_channel(graph, node, channels));
   for (std::size_t c = 0; c < channels; ++c) {
-    TESSERA_ASSIGN(
-        bias[c], rounded(weights.dtype(), bias[c] * affine.factor[c] + affine.shift[c], "bias", c));
+    const double shifted = bias[c] * affine.factor[c] + affine.shift[c];
+    bias[c] = round_to(weights.dtype(), shifted);
+    if (!holds(shifted, bias[c])) return out_of_range(weights.dtype(), shifted, "bias", c);
   }
   Tensor bias_tensor =
       from_float_elements(weights.dtype(), {static_cast<std::int64_t>(channels)}, bias);
   return Folded{std::move(weights), std::move(bias_tensor)};
 }
 
-// ---- The pattern
-// -----------------------------------------------------------------------------------------------------------
+// ---- The pattern --------------------------------------------------------------------------------
 
 bool can_take(const ir::Node* node) {
   return is_op(node, "Conv") || is_op(node, "ConvTranspose") || is_op(node, "Gemm");

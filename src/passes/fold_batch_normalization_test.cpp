@@ -71,6 +71,14 @@ TEST(FoldBatchNormalization, IntoGemm) {
   }
 }
 
+TEST(FoldBatchNormalization, IntoGemmWithAScalarBias) {
+  const auto result =
+      run_passes("input %x : fp32[n, 4] const %w : fp32[4, 3] dense " + values(12, 0.1) +
+                     " const %b : fp32[] dense [5] %t = Gemm(%x, %w, %b) name \"fc\" " + norm(3),
+                 {kFold});
+  EXPECT_TRUE(result.changed);
+}
+
 TEST(FoldBatchNormalization, CopiesSharedWeights) {
   const auto result = run_passes(
       "input %x : fp32[1, 2, 4] const %w : fp32[3, 2, 1] dense " + values(6, 0.1) +

@@ -116,8 +116,7 @@ TEST(PassRunner, StopsAfterBoundedRounds) {
   EXPECT_EQ(runs, 5);
 }
 
-// ---- The value of random graphs stays
-// ----------------------------------------------------------------------------------------
+// ---- The value of random graphs stays -----------------------------------------------------------
 
 // Chains and joins of operators that the passes know, over one shape.
 std::string random_statements(testing::Random& random) {

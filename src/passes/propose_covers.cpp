@@ -20,8 +20,7 @@ bool is_anchor(const ir::Node& node) {
          is_op(node, "MatMul");
 }
 
-// ---- Anchors with epilogues
-// --------------------------------------------------------------------------------------------------
+// ---- Anchors with epilogues ---------------------------------------------------------------------
 
 // Follows the result of one anchor. `open` holds the values that are made inside and still have
 // readers outside.
@@ -123,8 +122,7 @@ class EpilogueChain {
   std::vector<ir::ValueId> open_;
 };
 
-// ---- Elementwise groups
-// ------------------------------------------------------------------------------------------------------
+// ---- Elementwise groups -------------------------------------------------------------------------
 
 // Elementwise, and its operands are of its result's shape, or constants of one element or one for
 // each channel (axis 1, or the last one).

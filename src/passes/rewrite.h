@@ -11,8 +11,7 @@
 
 namespace tessera::passes {
 
-// ---- Matching
-// ------------------------------------------------------------------------------------------------------------
+// ---- Matching -----------------------------------------------------------------------------------
 
 // The nodes in execution order, for loops that change the graph: find_node gives null for those
 // that are gone by then.
@@ -38,8 +37,7 @@ std::optional<Dims> dims_of(const ir::Graph& graph, ir::ValueId id);
 // dtypes that are neither fp64, fp32, fp16, bf16 nor integers.
 std::optional<double> uniform_constant(const ir::Graph& graph, ir::ValueId id);
 
-// ---- Changing
-// ------------------------------------------------------------------------------------------------------------
+// ---- Changing -----------------------------------------------------------------------------------
 
 // The node goes, its output 0 is `to` from now on, and the producer of `to` (or, where there is
 // none, the readers) takes over the node's origins. False, and nothing changed, where an output of

@@ -16,8 +16,7 @@ const Pass kTranspose{"simplify_transpose", simplify_transpose, ""};
 const Pass kReshape{"simplify_reshape", simplify_reshape, ""};
 const Pass kDead{"eliminate_dead_code", eliminate_dead_code, ""};
 
-// ---- Algebra
-// -----------------------------------------------------------------------------------------------------------------
+// ---- Algebra ------------------------------------------------------------------------------------
 
 // What becomes of `y = Relu(op(x, c))`, or of op(c, x) where `swapped`.
 std::string algebra(const std::string& op, const std::string& type, const std::string& constant,
@@ -81,8 +80,7 @@ TEST(SimplifyAlgebra, Powers) {
   EXPECT_FALSE(run_passes(root, {kAlgebra}, exact).changed);
 }
 
-// ---- Transposes
-// --------------------------------------------------------------------------------------------------------------
+// ---- Transposes ---------------------------------------------------------------------------------
 
 TEST(SimplifyTranspose, TwoBecomeOne) {
   const auto result = run_passes(R"(
@@ -119,8 +117,7 @@ TEST(SimplifyTranspose, OthersStay) {
       << "two sizes that are no numbers";
 }
 
-// ---- Reshapes
-// ----------------------------------------------------------------------------------------------------------------
+// ---- Reshapes -----------------------------------------------------------------------------------
 
 TEST(SimplifyReshape, StackedViewsBecomeOne) {
   const auto result = run_passes(R"(

@@ -3,17 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 
 namespace tessera::plan {
 namespace {
 
-bool rule_matches(const PlacementRule& rule, const ir::SourceNode& source) {
-  if (rule.glob.starts_with("op:")) return glob_matches(std::string_view(rule.glob).substr(3), source.op_type);
-  return glob_matches(rule.glob, source.name);
-}
-
 bool rule_matches(const PlacementRule& rule, const ir::Module& module, const ir::Node& node) {
-  return std::ranges::any_of(node.origins, [&](ir::OriginId origin) { return rule_matches(rule, module.source_nodes[origin]); });
+  return std::ranges::any_of(node.origins, [&](ir::OriginId origin) { return names_source(rule.glob, module.source_nodes[origin]); });
 }
 
 // Permits for a device leave it only to the nodes that they name; forbids take nodes away; a pin leaves one device.
@@ -51,13 +47,28 @@ std::string_view kind_name(PlacementRule::Kind kind) {
 Status check_rules(const ir::Module& module, const Target& target, const std::vector<PlacementRule>& rules) {
   for (const PlacementRule& rule : rules) {
     const auto name = fmt::format("{} {}={}", kind_name(rule.kind), rule.device, rule.glob);
-    if (target.find(rule.device) == target.device_count()) {
-      std::string known;
-      for (std::uint32_t i = 0; i < target.device_count(); ++i) known += (i == 0 ? "" : ", ") + target.info(i).name;
-      return fail(ErrorCode::kNotFound, fmt::format("{}: no device '{}': expected one of {}", name, rule.device, known));
-    }
-    if (std::ranges::none_of(module.source_nodes, [&](const ir::SourceNode& source) { return rule_matches(rule, source); }))
+    if (target.find(rule.device) == target.device_count())
+      return fail(ErrorCode::kNotFound, fmt::format("{}: no device '{}': expected one of {}", name, rule.device, device_names(target)));
+    if (std::ranges::none_of(module.source_nodes, [&](const ir::SourceNode& source) { return names_source(rule.glob, source); }))
       return fail(ErrorCode::kNotFound, fmt::format("{}: no node of the model matches '{}'", name, rule.glob));
+  }
+  return {};
+}
+
+// Devices and prices take sizes for granted: each value is a tensor whose bytes can be counted at the point.
+Status check_sizes(const ir::Graph& graph, const SymbolBindings& point) {
+  std::set<ir::ValueId> values(graph.inputs.begin(), graph.inputs.end());
+  for (const auto& node : graph.nodes())
+    for (const auto* list : {&node->inputs, &node->outputs}) values.insert(list->begin(), list->end());
+  values.erase(ir::kNoValue);
+  for (const ir::ValueId id : values) {
+    const ir::Value& value = graph.value(id);
+    const auto place = fmt::format("value '{}'", value.name);
+    if (!value.type.is_tensor() || !value.type.shape)
+      return tl::unexpected(in_context({ErrorCode::kUnimplemented, fmt::format("expected a tensor of known rank, found {}", value.type.to_string()), {}}, place));
+    auto dims = evaluate(*value.type.shape, point);
+    if (!dims) return tl::unexpected(in_context(std::move(dims).error(), place));
+    TESSERA_TRY_IN(checked_nbytes(value.type.dtype, *dims), place);
   }
   return {};
 }
@@ -110,9 +121,14 @@ bool glob_matches(std::string_view glob, std::string_view text) {
   return glob.find_first_not_of('*', g) == std::string_view::npos;
 }
 
+bool names_source(std::string_view glob, const ir::SourceNode& source) {
+  return glob.starts_with("op:") ? glob_matches(glob.substr(3), source.op_type) : glob_matches(glob, source.name);
+}
+
 Result<Choices> enumerate_choices(const ir::Module& module, const ir::Graph& graph, std::vector<ir::Cover> covers, Target& target,
                                   const std::vector<PlacementRule>& rules, const backends::OfferOptions& offer_options, Pricer& pricer) {
   TESSERA_TRY(check_rules(module, target, rules));
+  TESSERA_TRY(check_sizes(graph, pricer.point()));
   Choices choices;
   choices.covers = std::move(covers);
   std::map<ir::NodeId, std::size_t> positions;

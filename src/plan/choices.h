@@ -40,11 +40,15 @@ struct Choices {
   std::vector<ItemOptions> cover_options;  // parallel to covers; those without an option stay, with their refusals
 };
 
-// Errors: a pin, permit or forbid that matches no node or names no device; a node that no device takes (each refusal listed).
+// Errors: a pin, permit or forbid that matches no node or names no device; a value that is no tensor of known rank, or whose size at
+// the pricer's point overflows or is not known; a node that no device takes (each refusal listed).
 Result<Choices> enumerate_choices(const ir::Module& module, const ir::Graph& graph, std::vector<ir::Cover> covers, Target& target,
                                   const std::vector<PlacementRule>& rules, const backends::OfferOptions& offer_options, Pricer& pricer);
 
 // '*' any run of characters, '?' one.
 bool glob_matches(std::string_view glob, std::string_view text);
+
+// The glob of a rule: over the source node's name, or "op:Type" over its type.
+bool names_source(std::string_view glob, const ir::SourceNode& source);
 
 }  // namespace tessera::plan

@@ -204,7 +204,9 @@ void Legalizer::add_call(const ChosenItem& item) {
 void Legalizer::add_copy(Opcode opcode, std::uint32_t from, std::uint32_t to, std::string label) {
   LoweredStep step;
   step.opcode = opcode;
-  step.conversion = {lowered_.buffers[from].form, lowered_.buffers[to].form, true, 0, {}, {}};
+  // Between buffers in host memory, so it is the host's own work.
+  step.device = static_cast<std::uint32_t>(std::ranges::find(target_.memory_of, kHostMemory) - target_.memory_of.begin());
+  step.conversion = {lowered_.buffers[from].form, lowered_.buffers[to].form, true, step.device, {}, {}};
   step.value = lowered_.buffers[from].value;
   step.inputs = {from};
   step.outputs = {to};

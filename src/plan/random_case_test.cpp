@@ -176,6 +176,7 @@ class Generator {
       }
       candidate.outputs.clear();
       for (std::size_t i = 0; i < item.outputs.size(); ++i) candidate.outputs.push_back(form());
+      if (item.nodes.size() == 1 && random_.chance(0.2)) candidate.options["view"] = 1;
     }
   }
 

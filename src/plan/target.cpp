@@ -32,6 +32,12 @@ Result<Target> make_target(std::vector<std::unique_ptr<backends::CompileDevice>>
   return target;
 }
 
+std::string device_names(const Target& target) {
+  std::string names;
+  for (std::uint32_t i = 0; i < target.device_count(); ++i) names += (i == 0 ? "" : ", ") + target.info(i).name;
+  return names;
+}
+
 std::string to_string(const Form& form, const Target& target) {
   std::string text = form.tensor.layout.to_string() + "/" + std::string(to_string(form.tensor.dtype));
   if (form.memory != kHostMemory) text += "@" + target.memories[form.memory];

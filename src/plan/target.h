@@ -34,6 +34,8 @@ struct Form {
   friend auto operator<=>(const Form&, const Form&) = default;
 };
 
+std::string device_names(const Target& target);  // "cpu, npu, reference"
+
 std::string to_string(const Form& form, const Target& target);  // "nhwc/fp16@npu"
 
 }  // namespace tessera::plan

@@ -94,7 +94,7 @@ inline void expect_close(const Tensor& actual, const Tensor& expected, double to
   for (std::int64_t i = 0; i < expected.numel(); ++i) {
     const double a = actual.span<float>()[static_cast<std::size_t>(i)];
     const double e = expected.span<float>()[static_cast<std::size_t>(i)];
-    if (std::isnan(e) && std::isnan(a)) continue;
+    if (a == e || (std::isnan(e) && std::isnan(a))) continue;  // infinities too
     ASSERT_LE(std::abs(a - e), tolerance * std::max(1.0, std::abs(e)))
         << "element " << i << ": " << a << ", expected " << e;
   }

@@ -74,12 +74,15 @@ const Glyph& glyph_of(char character) {
   return found == std::end(kFont) ? kBlock : *found;
 }
 
-int advance_of(char character) { return character == ' ' ? kSpaceAdvance : kAdvance; }
+int advance_of(char character) {
+  return character == ' ' ? kSpaceAdvance : kAdvance;
+}
 
 void draw_glyph(Picture& picture, const Glyph& glyph, const TextLine& line, int left) {
   for (int row = 0; row < kGlyphHeight; ++row)
     for (int column = 0; column < kGlyphWidth; ++column) {
-      if ((glyph.rows[static_cast<std::size_t>(row)] >> (kGlyphWidth - 1 - column) & 1) == 0) continue;
+      if ((glyph.rows[static_cast<std::size_t>(row)] >> (kGlyphWidth - 1 - column) & 1) == 0)
+        continue;
       const int x = left + column * line.dot_px;
       const int y = line.top + row * line.dot_px;
       picture.fill({x, y, x + line.dot_px, y + line.dot_px}, line.colour);
@@ -97,14 +100,18 @@ Picture::Picture(int width_px, int height_px, Colour background)
 
 Colour Picture::at(int x, int y) const {
   TESSERA_CHECK(x >= 0 && x < width_px_ && y >= 0 && y < height_px_);
-  const std::size_t first = (static_cast<std::size_t>(y) * static_cast<std::size_t>(width_px_) + static_cast<std::size_t>(x)) * 3;
+  const std::size_t first = (static_cast<std::size_t>(y) * static_cast<std::size_t>(width_px_) +
+                             static_cast<std::size_t>(x)) *
+                            3;
   return {rgb_[first], rgb_[first + 1], rgb_[first + 2]};
 }
 
 void Picture::fill(const Rectangle& area, Colour colour) {
   for (int y = std::max(0, area.top); y < std::min(height_px_, area.bottom); ++y)
     for (int x = std::max(0, area.left); x < std::min(width_px_, area.right); ++x) {
-      const std::size_t first = (static_cast<std::size_t>(y) * static_cast<std::size_t>(width_px_) + static_cast<std::size_t>(x)) * 3;
+      const std::size_t first = (static_cast<std::size_t>(y) * static_cast<std::size_t>(width_px_) +
+                                 static_cast<std::size_t>(x)) *
+                                3;
       rgb_[first] = colour.red;
       rgb_[first + 1] = colour.green;
       rgb_[first + 2] = colour.blue;
@@ -122,7 +129,8 @@ Rectangle bounds_of(const TextLine& line) {
   int dots = -1;  // no gap after the last character
   for (const char character : line.text) dots += advance_of(character);
   dots = std::max(0, dots);
-  return {line.left, line.top, line.left + dots * line.dot_px, line.top + kGlyphHeight * line.dot_px};
+  return {line.left, line.top, line.left + dots * line.dot_px,
+          line.top + kGlyphHeight * line.dot_px};
 }
 
 void draw(Picture& picture, const TextLine& line) {

@@ -46,8 +46,8 @@ class Picture {
   std::vector<std::uint8_t> rgb_;
 };
 
-// A line of text: capital letters, digits and + - . : / in a font of 5 x 7 dots, each `dot_px` wide and high. Small letters are
-// drawn as capitals, characters that the font lacks as a full block.
+// A line of text: capital letters, digits and + - . : / in a font of 5 x 7 dots, each `dot_px` wide
+// and high. Small letters are drawn as capitals, characters that the font lacks as a full block.
 struct TextLine {
   std::string text;
   int left = 0;

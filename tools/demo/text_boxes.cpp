@@ -19,9 +19,14 @@ constexpr int kSideMultiple = 32;
 class Components {
  public:
   Components(std::span<const float> map, int width, int height, float threshold)
-      : map_(map), width_(width), height_(height), threshold_(threshold), visited_(map.size(), false) {}
+      : map_(map),
+        width_(width),
+        height_(height),
+        threshold_(threshold),
+        visited_(map.size(), false) {}
 
-  // The bounds of the component that holds the pixel, all of which is visited then; nothing where the pixel is no text.
+  // The bounds of the component that holds the pixel, all of which is visited then; nothing where
+  // the pixel is no text.
   std::optional<Rectangle> take(int x, int y) {
     if (!is_new_text(x, y)) return std::nullopt;
     Rectangle bounds{x, y, x + 1, y + 1};
@@ -30,8 +35,8 @@ class Components {
     while (!open.empty()) {
       const auto [column, row] = open.back();
       open.pop_back();
-      bounds = {std::min(bounds.left, column), std::min(bounds.top, row), std::max(bounds.right, column + 1),
-                std::max(bounds.bottom, row + 1)};
+      bounds = {std::min(bounds.left, column), std::min(bounds.top, row),
+                std::max(bounds.right, column + 1), std::max(bounds.bottom, row + 1)};
       for (int dy = -1; dy <= 1; ++dy)
         for (int dx = -1; dx <= 1; ++dx)
           if (is_new_text(column + dx, row + dy)) push(column + dx, row + dy, open);
@@ -48,10 +53,12 @@ class Components {
 
  private:
   [[nodiscard]] std::size_t index_of(int x, int y) const {
-    return static_cast<std::size_t>(y) * static_cast<std::size_t>(width_) + static_cast<std::size_t>(x);
+    return static_cast<std::size_t>(y) * static_cast<std::size_t>(width_) +
+           static_cast<std::size_t>(x);
   }
   [[nodiscard]] bool is_new_text(int x, int y) const {
-    return x >= 0 && x < width_ && y >= 0 && y < height_ && map_[index_of(x, y)] > threshold_ && !visited_[index_of(x, y)];
+    return x >= 0 && x < width_ && y >= 0 && y < height_ && map_[index_of(x, y)] > threshold_ &&
+           !visited_[index_of(x, y)];
   }
   void push(int x, int y, std::vector<std::pair<int, int>>& open) {
     visited_[index_of(x, y)] = true;
@@ -69,17 +76,20 @@ Rectangle grown(const Rectangle& area, double ratio, int width, int height) {
   const double across = area.right - area.left;
   const double down = area.bottom - area.top;
   const int distance = static_cast<int>(std::lround(across * down * ratio / (2 * (across + down))));
-  return {std::max(0, area.left - distance), std::max(0, area.top - distance), std::min(width, area.right + distance),
-          std::min(height, area.bottom + distance)};
+  return {std::max(0, area.left - distance), std::max(0, area.top - distance),
+          std::min(width, area.right + distance), std::min(height, area.bottom + distance)};
 }
 
 // A box belongs to the line of the first box whose middle it reaches above.
 void sort_for_reading(std::vector<TextBox>& boxes) {
-  std::ranges::sort(boxes, {}, [](const TextBox& box) { return std::pair(box.area.top, box.area.left); });
+  std::ranges::sort(boxes, {},
+                    [](const TextBox& box) { return std::pair(box.area.top, box.area.left); });
   for (auto line = boxes.begin(); line != boxes.end();) {
     const int middle = (line->area.top + line->area.bottom) / 2;
-    const auto next = std::find_if(line, boxes.end(), [&](const TextBox& box) { return box.area.top > middle; });
-    std::sort(line, next, [](const TextBox& a, const TextBox& b) { return a.area.left < b.area.left; });
+    const auto next =
+        std::find_if(line, boxes.end(), [&](const TextBox& box) { return box.area.top > middle; });
+    std::sort(line, next,
+              [](const TextBox& a, const TextBox& b) { return a.area.left < b.area.left; });
     line = next;
   }
 }
@@ -87,12 +97,15 @@ void sort_for_reading(std::vector<TextBox>& boxes) {
 }  // namespace
 
 Result<Tensor> detector_input(const Picture& picture) {
-  constexpr std::array<float, 3> kMean = {0.485F, 0.456F, 0.406F};  // of the channels in the network's order
+  constexpr std::array<float, 3> kMean = {0.485F, 0.456F,
+                                          0.406F};  // of the channels in the network's order
   constexpr std::array<float, 3> kDeviation = {0.229F, 0.224F, 0.225F};
   if (picture.width_px() % kSideMultiple != 0 || picture.height_px() % kSideMultiple != 0)
-    return fail(ErrorCode::kInvalidArgument, fmt::format("picture: expected sides that are multiples of {}, found {} x {}",
-                                                         kSideMultiple, picture.width_px(), picture.height_px()));
-  TESSERA_ASSIGN(Tensor input, Tensor::zeros(DType::kFp32, {1, 3, picture.height_px(), picture.width_px()}));
+    return fail(ErrorCode::kInvalidArgument,
+                fmt::format("picture: expected sides that are multiples of {}, found {} x {}",
+                            kSideMultiple, picture.width_px(), picture.height_px()));
+  TESSERA_ASSIGN(Tensor input,
+                 Tensor::zeros(DType::kFp32, {1, 3, picture.height_px(), picture.width_px()}));
   auto* elements = static_cast<float*>(input.mutable_data());
   const std::size_t pixels = picture.rgb().size() / 3;
   for (std::size_t channel = 0; channel < 3; ++channel)
@@ -106,8 +119,9 @@ Result<Tensor> detector_input(const Picture& picture) {
 Result<std::vector<TextBox>> find_text_boxes(const Tensor& probability, const BoxOptions& options) {
   const Dims& dims = probability.dims();
   if (probability.dtype() != DType::kFp32 || dims.size() != 4 || dims[0] != 1 || dims[1] != 1)
-    return fail(ErrorCode::kInvalidArgument, fmt::format("probability map: expected fp32[1,1,height,width], found {}[{}]",
-                                                         to_string(probability.dtype()), to_string(dims)));
+    return fail(ErrorCode::kInvalidArgument,
+                fmt::format("probability map: expected fp32[1,1,height,width], found {}[{}]",
+                            to_string(probability.dtype()), to_string(dims)));
   const int height = static_cast<int>(dims[2]);
   const int width = static_cast<int>(dims[3]);
   Components components(probability.span<float>(), width, height, options.threshold);
@@ -116,9 +130,12 @@ Result<std::vector<TextBox>> find_text_boxes(const Tensor& probability, const Bo
     for (int x = 0; x < width; ++x) {
       const auto bounds = components.take(x, y);
       if (!bounds) continue;
-      if (std::min(bounds->right - bounds->left, bounds->bottom - bounds->top) < options.min_side_px) continue;
+      if (std::min(bounds->right - bounds->left, bounds->bottom - bounds->top) <
+          options.min_side_px)
+        continue;
       const double score = components.mean_inside(*bounds);
-      if (score >= options.min_score) boxes.push_back({grown(*bounds, options.unclip_ratio, width, height), score});
+      if (score >= options.min_score)
+        boxes.push_back({grown(*bounds, options.unclip_ratio, width, height), score});
     }
   sort_for_reading(boxes);
   return boxes;
@@ -136,7 +153,8 @@ double covered_share(const Rectangle& area, const Rectangle& box) {
   const int across = std::min(area.right, box.right) - std::max(area.left, box.left);
   const int down = std::min(area.bottom, box.bottom) - std::max(area.top, box.top);
   if (across <= 0 || down <= 0) return 0;
-  return static_cast<double>(across) * down / (static_cast<double>(area.right - area.left) * (area.bottom - area.top));
+  return static_cast<double>(across) * down /
+         (static_cast<double>(area.right - area.left) * (area.bottom - area.top));
 }
 
 }  // namespace tessera::demo

@@ -137,7 +137,7 @@ TEST(Activation, ReluKeepsNan) {
 
 TEST(Activation, PReluRefusesASlopeThatWidens) {
   EXPECT_EQ(op_error("PRelu", {floats({1}), floats({1, 2})}),
-            "PRelu: slope 2 does not broadcast to 1");
+            "PRelu: slope [2] does not broadcast to [1]");
   EXPECT_EQ(infer_text("PRelu", {typed("fp32[3]"), typed("fp32[2, 3]")}),
             "input 'slope': expected rank 1 or less, found rank 2: [2, 3]");
 }
@@ -203,7 +203,8 @@ TEST(Clip, TakesLimitsAsInputs) {
   EXPECT_THAT(
       values<float>(run_op("Clip", {floats({3}), tensor<float>({}, {5}), tensor<float>({}, {1})})),
       ElementsAre(1));
-  EXPECT_EQ(op_error("Clip", {floats({1}), floats({1, 2})}), "input 1: expected a scalar, found 2");
+  EXPECT_EQ(op_error("Clip", {floats({1}), floats({1, 2})}),
+            "input 1: expected a scalar, found [2]");
 }
 
 TEST(Clip, AttributesOfOldVersionsBecomeInputs) {

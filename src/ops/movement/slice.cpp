@@ -88,8 +88,9 @@ std::optional<Dim> slice_size(const Dim& size, const Dim& start, const Dim& end,
   const auto first = position(start, size);
   auto last = position(end, size);
   if (!first || !last) return std::nullopt;
-  const SymbolRange beyond = (size - *last).range({});
-  last = open_end ? size : beyond.min >= 0 ? *last : min(*last, size);
+  const bool from_end = end.range({}).max < 0;
+  const bool within = from_end || (size - *last).range({}).min >= 0;
+  last = open_end ? size : within ? *last : min(*last, size);
   const Dim length = *last - *first;
   return ceildiv(length.range({}).min >= 0 ? length : max(length, 0), Dim(step));
 }

@@ -6,10 +6,10 @@
 namespace tessera::ops::nn {
 namespace {
 
-constexpr std::int64_t kRowBlock = 64;      // rows of one piece of work
-constexpr std::int64_t kColumnBlock = 64;   // columns of one piece of work
-constexpr std::int64_t kDepthBlock = 256;   // products summed between visits of the sums
-constexpr std::int64_t kRowsAtOnce = 2;     // sums kept in registers: kRowsAtOnce x kColumnsAtOnce
+constexpr std::int64_t kRowBlock = 64;     // rows of one piece of work
+constexpr std::int64_t kColumnBlock = 64;  // columns of one piece of work
+constexpr std::int64_t kDepthBlock = 256;  // products summed between visits of the sums
+constexpr std::int64_t kRowsAtOnce = 2;    // sums kept in registers: kRowsAtOnce x kColumnsAtOnce
 constexpr std::int64_t kColumnsAtOnce = 8;
 // Not a multiple of 4 KiB / 8, so that the rows of a block do not fall into the same cache sets.
 constexpr std::int64_t kPitch = kColumnBlock + kColumnsAtOnce;
@@ -46,31 +46,38 @@ struct Block {
   std::int64_t index, row_begin, row_end, first, last;
 };
 
-void run_block(const Contraction& work, Contraction::Scratch& scratch, const Block& block, Buffers& buffers) {
+void run_block(const Contraction& work, Contraction::Scratch& scratch, const Block& block,
+               Buffers& buffers) {
   const std::int64_t rows = block.row_end - block.row_begin;
   const std::int64_t columns = block.last - block.first;
   std::fill(buffers.sums.begin(), buffers.sums.end(), 0.0);
   for (std::int64_t k = 0; k < work.depth; k += kDepthBlock) {
     const std::int64_t k_end = std::min(work.depth, k + kDepthBlock);
     for (std::int64_t r = 0; r < rows; ++r) {
-      work.load_left(block.index, block.row_begin + r, k, k_end, buffers.left.data() + r * kDepthBlock);
+      work.load_left(block.index, block.row_begin + r, k, k_end,
+                     buffers.left.data() + r * kDepthBlock);
     }
     if (columns < kColumnBlock) std::fill(buffers.right.begin(), buffers.right.end(), 0.0);
-    work.load_right(scratch, block.index, k, k_end, block.first, block.last, buffers.right.data(), kPitch);
+    work.load_right(scratch, block.index, k, k_end, block.first, block.last, buffers.right.data(),
+                    kPitch);
     for (std::int64_t c = 0; c < columns; c += kColumnsAtOnce) {
       for (std::int64_t r = 0; r < rows; r += kRowsAtOnce) {
-        // A last odd row is summed together with what an earlier block left behind it; that sum is never stored.
+        // A last odd row is summed together with what an earlier block left behind it; that sum is
+        // never stored.
         add_products(buffers.left.data() + r * kDepthBlock, buffers.right.data() + c, k_end - k,
                      buffers.sums.data() + r * kPitch + c);
       }
     }
   }
   for (std::int64_t r = 0; r < rows; ++r) {
-    work.store(block.index, block.row_begin + r, block.first, block.last, buffers.sums.data() + r * kPitch);
+    work.store(block.index, block.row_begin + r, block.first, block.last,
+               buffers.sums.data() + r * kPitch);
   }
 }
 
-std::int64_t blocks_of(std::int64_t size, std::int64_t block) { return (size + block - 1) / block; }
+std::int64_t blocks_of(std::int64_t size, std::int64_t block) {
+  return (size + block - 1) / block;
+}
 
 }  // namespace
 
@@ -83,7 +90,8 @@ void contract(KernelContext& context, const Contraction& work) {
   const double flops_of_piece = 2.0 * static_cast<double>(std::min(work.rows, kRowBlock)) *
                                 static_cast<double>(std::min(work.columns, kColumnBlock)) *
                                 static_cast<double>(std::max<std::int64_t>(1, work.depth));
-  const std::int64_t grain = std::max<std::int64_t>(1, static_cast<std::int64_t>(2e6 / flops_of_piece));
+  const std::int64_t grain =
+      std::max<std::int64_t>(1, static_cast<std::int64_t>(2e6 / flops_of_piece));
   context.parallel_for(pieces, grain, [&](std::int64_t begin, std::int64_t end) {
     Buffers buffers;
     const auto scratch = work.make_scratch();
@@ -91,7 +99,9 @@ void contract(KernelContext& context, const Contraction& work) {
       const std::int64_t row = piece % row_blocks * kRowBlock;
       const std::int64_t index = piece / row_blocks % work.count;
       const std::int64_t column = piece / row_blocks / work.count * kColumnBlock;
-      run_block(work, *scratch, {index, row, std::min(work.rows, row + kRowBlock), column, std::min(work.columns, column + kColumnBlock)},
+      run_block(work, *scratch,
+                {index, row, std::min(work.rows, row + kRowBlock), column,
+                 std::min(work.columns, column + kColumnBlock)},
                 buffers);
     }
   });

@@ -15,12 +15,15 @@ namespace {
 using nn::ConvOperands;
 using nn::ConvPlan;
 
-Result<ConvPlan> plan_of(std::string_view op, const Attributes& attributes, const ConvOperands& operands) {
-  return op == "ConvTranspose" ? nn::plan_conv_transpose(attributes, operands) : nn::plan_conv(op, attributes, operands);
+Result<ConvPlan> plan_of(std::string_view op, const Attributes& attributes,
+                         const ConvOperands& operands) {
+  return op == "ConvTranspose" ? nn::plan_conv_transpose(attributes, operands)
+                               : nn::plan_conv(op, attributes, operands);
 }
 
 // Output 0 of X, W and optional B, at those inputs.
-Status infer_conv_operands(InferContext& context, std::size_t w_index, std::size_t b_index, DType dtype) {
+Status infer_conv_operands(InferContext& context, std::size_t w_index, std::size_t b_index,
+                           DType dtype) {
   TESSERA_ASSIGN(const InferInput* x, tensor_input(context, 0));
   TESSERA_ASSIGN(const InferInput* w, tensor_input(context, w_index));
   if (!x->type.shape) {
@@ -29,7 +32,9 @@ Status infer_conv_operands(InferContext& context, std::size_t w_index, std::size
   }
   const Shape& shape = *x->type.shape;
   if (!w->type.shape) {
-    if (shape.size() < 3) return input_error(context, 0, fmt::format("expected rank 3 or more, found rank {}", shape.size()));
+    if (shape.size() < 3)
+      return input_error(context, 0,
+                         fmt::format("expected rank 3 or more, found rank {}", shape.size()));
     Shape unknown{shape[0]};
     while (unknown.size() < shape.size()) unknown.push_back(context.fresh_symbol("conv"));
     set_output(context, 0, dtype, std::move(unknown));
@@ -40,7 +45,8 @@ Status infer_conv_operands(InferContext& context, std::size_t w_index, std::size
   TESSERA_ASSIGN(ConvPlan plan, plan_of(context.op.name, context.attributes, operands));
   if (!plan.output) {
     const bool transposed = context.op.name == "ConvTranspose";
-    plan.output = Shape{shape[0], transposed ? (*w->type.shape)[1] * Dim(plan.group) : (*w->type.shape)[0]};
+    plan.output =
+        Shape{shape[0], transposed ? (*w->type.shape)[1] * Dim(plan.group) : (*w->type.shape)[0]};
     while (plan.output->size() < shape.size()) plan.output->push_back(context.fresh_symbol("conv"));
   }
   set_output(context, 0, dtype, std::move(plan.output));
@@ -55,26 +61,31 @@ Status infer_conv(InferContext& context) {
 }
 
 // Each result element is a sum over the weights of one output channel: two flops for each.
-Work conv_work(const Attributes&, std::span<const TensorSpec> inputs, std::span<const TensorSpec> outputs) {
+Work conv_work(const Attributes&, std::span<const TensorSpec> inputs,
+               std::span<const TensorSpec> outputs) {
   Work work = nn::operand_traffic(inputs, outputs);
   const Dims& w = inputs[1].dims;
-  const double per_channel = w[0] == 0 ? 0 : static_cast<double>(numel(w)) / static_cast<double>(w[0]);
+  const double per_channel =
+      w[0] == 0 ? 0 : static_cast<double>(numel(w)) / static_cast<double>(w[0]);
   work.flops = 2 * nn::output_elements(outputs) * per_channel;
   return work;
 }
 
 // Each input element meets the weights of its input channel.
-Work conv_transpose_work(const Attributes&, std::span<const TensorSpec> inputs, std::span<const TensorSpec> outputs) {
+Work conv_transpose_work(const Attributes&, std::span<const TensorSpec> inputs,
+                         std::span<const TensorSpec> outputs) {
   Work work = nn::operand_traffic(inputs, outputs);
   const Dims& w = inputs[1].dims;
-  const double per_channel = w[0] == 0 ? 0 : static_cast<double>(numel(w)) / static_cast<double>(w[0]);
+  const double per_channel =
+      w[0] == 0 ? 0 : static_cast<double>(numel(w)) / static_cast<double>(w[0]);
   work.flops = 2 * static_cast<double>(numel(inputs[0].dims)) * per_channel;
   return work;
 }
 
 std::vector<FormalAttr> window_attributes() {
-  return {attr("auto_pad", AttrType::kString), attr("dilations", AttrType::kInts), attr("group", AttrType::kInt),
-          attr("kernel_shape", AttrType::kInts), attr("pads", AttrType::kInts), attr("strides", AttrType::kInts)};
+  return {attr("auto_pad", AttrType::kString), attr("dilations", AttrType::kInts),
+          attr("group", AttrType::kInt),       attr("kernel_shape", AttrType::kInts),
+          attr("pads", AttrType::kInts),       attr("strides", AttrType::kInts)};
 }
 
 OpSchema conv_schema() {
@@ -104,6 +115,8 @@ OpSchema conv_transpose_schema() {
 
 }  // namespace
 
-std::vector<OpSchema> conv_ops() { return {conv_schema(), conv_transpose_schema()}; }
+std::vector<OpSchema> conv_ops() {
+  return {conv_schema(), conv_transpose_schema()};
+}
 
 }  // namespace tessera::ops

@@ -12,7 +12,9 @@ struct TapScratch : Contraction::Scratch {
   TapTable table;
 };
 
-std::int64_t product(const Dims& dims) { return std::accumulate(dims.begin(), dims.end(), std::int64_t{1}, std::multiplies<>()); }
+std::int64_t product(const Dims& dims) {
+  return std::accumulate(dims.begin(), dims.end(), std::int64_t{1}, std::multiplies<>());
+}
 
 template <typename T>
 class FloatConv final : public ConvContraction<T> {
@@ -20,9 +22,11 @@ class FloatConv final : public ConvContraction<T> {
   FloatConv(const ConvSizes& sizes, const T* x, const T* w, const T* bias, bool transposed, T* out)
       : ConvContraction<T>(sizes, x, w, transposed), bias_(bias), out_(out) {}
 
-  void store(std::int64_t index, std::int64_t row, std::int64_t first, std::int64_t last, const double* sums) const override {
+  void store(std::int64_t index, std::int64_t row, std::int64_t first, std::int64_t last,
+             const double* sums) const override {
     T* out = out_ + this->plane(index, row) + first;
-    const double bias = bias_ == nullptr ? 0.0 : static_cast<double>(bias_[this->channel(index, row)]);
+    const double bias =
+        bias_ == nullptr ? 0.0 : static_cast<double>(bias_[this->channel(index, row)]);
     for (std::int64_t j = 0; j < last - first; ++j) out[j] = static_cast<T>(sums[j] + bias);
   }
 
@@ -36,8 +40,10 @@ Status run_conv(KernelContext& context, bool transposed) {
   TESSERA_ASSIGN(const TensorView* w, kernel_input(context, 1));
   const TensorView* b = context.input(2);
   const Dims* bias_dims = b == nullptr ? nullptr : &b->dims;
-  TESSERA_ASSIGN(const ConvSizes sizes, transposed ? conv_transpose_sizes(context.attributes(), x->dims, w->dims, bias_dims)
-                                                   : conv_sizes("Conv", context.attributes(), x->dims, w->dims, bias_dims));
+  TESSERA_ASSIGN(const ConvSizes sizes,
+                 transposed
+                     ? conv_transpose_sizes(context.attributes(), x->dims, w->dims, bias_dims)
+                     : conv_sizes("Conv", context.attributes(), x->dims, w->dims, bias_dims));
   TESSERA_ASSIGN(const MutableTensorView y, context.output(0, x->dtype, sizes.output_dims));
   return with_real(x->dtype, [&](auto tag) -> Status {
     using T = typename decltype(tag)::type;
@@ -46,7 +52,8 @@ Status run_conv(KernelContext& context, bool transposed) {
     const TensorView no_bias{dtype_of<T>(), {0}, nullptr};
     const Reals<T> bs(b == nullptr ? no_bias : *b);
     RealResult<T> ys(y);
-    contract(context, FloatConv<T>(sizes, xs.data(), ws.data(), b == nullptr ? nullptr : bs.data(), transposed, ys.data()));
+    contract(context, FloatConv<T>(sizes, xs.data(), ws.data(), b == nullptr ? nullptr : bs.data(),
+                                   transposed, ys.data()));
     ys.finish();
     return {};
   });
@@ -56,7 +63,12 @@ Status run_conv(KernelContext& context, bool transposed) {
 
 template <typename T>
 ConvContraction<T>::ConvContraction(const ConvSizes& sizes, const T* x, const T* w, bool transposed)
-    : sizes_(sizes), x_(x), w_(w), transposed_(transposed), taps_(sizes.window.taps()), input_plane_(product(sizes.spatial)) {
+    : sizes_(sizes),
+      x_(x),
+      w_(w),
+      transposed_(transposed),
+      taps_(sizes.window.taps()),
+      input_plane_(product(sizes.spatial)) {
   count = sizes.batch * sizes.group;
   rows = sizes.out_channels;
   depth = sizes.in_channels * taps_;
@@ -65,15 +77,18 @@ ConvContraction<T>::ConvContraction(const ConvSizes& sizes, const T* x, const T*
 
 template <typename T>
 std::unique_ptr<Contraction::Scratch> ConvContraction<T>::make_scratch() const {
-  return std::make_unique<TapScratch>(TapTable(sizes_.window, sizes_.spatial, sizes_.output, transposed_));
+  return std::make_unique<TapScratch>(
+      TapTable(sizes_.window, sizes_.spatial, sizes_.output, transposed_));
 }
 
 template <typename T>
-void ConvContraction<T>::load_left(std::int64_t index, std::int64_t row, std::int64_t k_begin, std::int64_t k_end, double* out) const {
+void ConvContraction<T>::load_left(std::int64_t index, std::int64_t row, std::int64_t k_begin,
+                                   std::int64_t k_end, double* out) const {
   const std::int64_t group = index % sizes_.group;
   if (!transposed_) {
     const T* weights = w_ + (group * rows + row) * depth;
-    for (std::int64_t k = k_begin; k < k_end; ++k) out[k - k_begin] = static_cast<double>(weights[k]);
+    for (std::int64_t k = k_begin; k < k_end; ++k)
+      out[k - k_begin] = static_cast<double>(weights[k]);
     return;
   }
   for (std::int64_t k = k_begin; k < k_end; ++k) {  // w: [group * in_channels, out_channels, taps]
@@ -83,15 +98,17 @@ void ConvContraction<T>::load_left(std::int64_t index, std::int64_t row, std::in
 }
 
 template <typename T>
-void ConvContraction<T>::load_right(Scratch& scratch, std::int64_t index, std::int64_t k_begin, std::int64_t k_end, std::int64_t first,
-                                    std::int64_t last, double* out, std::int64_t pitch) const {
+void ConvContraction<T>::load_right(Scratch& scratch, std::int64_t index, std::int64_t k_begin,
+                                    std::int64_t k_end, std::int64_t first, std::int64_t last,
+                                    double* out, std::int64_t pitch) const {
   TapTable& table = static_cast<TapScratch&>(scratch).table;
   if (table.first() != first) table.build(first, last - first);
   for (std::int64_t k = k_begin; k < k_end; ++k) {
     const T* source = x_ + (index * sizes_.in_channels + k / taps_) * input_plane_;
     const std::int64_t* offsets = table.offsets(k % taps_);
     double* row = out + (k - k_begin) * pitch;
-    for (std::int64_t j = 0; j < last - first; ++j) row[j] = offsets[j] < 0 ? 0.0 : static_cast<double>(source[offsets[j]]);
+    for (std::int64_t j = 0; j < last - first; ++j)
+      row[j] = offsets[j] < 0 ? 0.0 : static_cast<double>(source[offsets[j]]);
   }
 }
 
@@ -108,7 +125,11 @@ std::int64_t ConvContraction<T>::plane(std::int64_t index, std::int64_t row) con
 template class ConvContraction<float>;
 template class ConvContraction<double>;
 
-Status conv_kernel(KernelContext& context) { return run_conv(context, false); }
-Status conv_transpose_kernel(KernelContext& context) { return run_conv(context, true); }
+Status conv_kernel(KernelContext& context) {
+  return run_conv(context, false);
+}
+Status conv_transpose_kernel(KernelContext& context) {
+  return run_conv(context, true);
+}
 
 }  // namespace tessera::ops::nn

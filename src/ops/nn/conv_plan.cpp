@@ -12,13 +12,18 @@ namespace {
 Status check_ranks(std::string_view op, const ConvOperands& operands) {
   const std::size_t rank = operands.x.size();
   if (rank < 3) {
-    return op_error(op, fmt::format("input 'X': expected rank 3 or more (batch, channels, spatial), found rank {}", rank));
+    return op_error(
+        op,
+        fmt::format("input 'X': expected rank 3 or more (batch, channels, spatial), found rank {}",
+                    rank));
   }
   if (operands.w.size() != rank) {
-    return op_error(op, fmt::format("input 'W': expected rank {} as 'X' has, found rank {}", rank, operands.w.size()));
+    return op_error(op, fmt::format("input 'W': expected rank {} as 'X' has, found rank {}", rank,
+                                    operands.w.size()));
   }
   if (operands.b && operands.b->size() != 1) {
-    return op_error(op, fmt::format("input 'B': expected rank 1, found rank {}", operands.b->size()));
+    return op_error(op,
+                    fmt::format("input 'B': expected rank 1, found rank {}", operands.b->size()));
   }
   return {};
 }
@@ -29,17 +34,22 @@ Result<std::int64_t> read_group(std::string_view op, const Attributes& attribute
   return group;
 }
 
-Status check_divides(std::string_view op, std::int64_t group, const Dim& channels, std::string_view what) {
+Status check_divides(std::string_view op, std::int64_t group, const Dim& channels,
+                     std::string_view what) {
   if (const auto known = channels.constant(); known && *known % group != 0) {
-    return op_error(op, fmt::format("group: expected a divisor of the {} {} channels, found {}", *known, what, group));
+    return op_error(op, fmt::format("group: expected a divisor of the {} {} channels, found {}",
+                                    *known, what, group));
   }
   return {};
 }
 
-std::optional<Dims> kernel_of(const Shape& w) { return constant_dims(Shape(w.begin() + 2, w.end())); }
+std::optional<Dims> kernel_of(const Shape& w) {
+  return constant_dims(Shape(w.begin() + 2, w.end()));
+}
 
 // Reads the window; a window without axes where nothing says how large the kernel is.
-Result<Window> plan_window(std::string_view op, const Attributes& attributes, const ConvOperands& operands) {
+Result<Window> plan_window(std::string_view op, const Attributes& attributes,
+                           const ConvOperands& operands) {
   const auto kernel = kernel_of(operands.w);
   if (!kernel && !attributes.has("kernel_shape")) return Window{};
   return read_window(op, attributes, operands.x.size() - 2, kernel);
@@ -50,10 +60,13 @@ Result<Dims> read_output_shape(const Attributes& attributes, std::size_t spatial
   Dims sizes = attributes.get_ints("output_shape");
   if (sizes.size() == spatial_rank + 2) sizes.erase(sizes.begin(), sizes.begin() + 2);
   if (!sizes.empty() && sizes.size() != spatial_rank) {
-    return op_error("ConvTranspose", fmt::format("output_shape: expected {} values, found {}", spatial_rank, sizes.size()));
+    return op_error("ConvTranspose", fmt::format("output_shape: expected {} values, found {}",
+                                                 spatial_rank, sizes.size()));
   }
   for (std::size_t i = 0; i < sizes.size(); ++i) {
-    if (sizes[i] < 0) return op_error("ConvTranspose", fmt::format("output_shape[{}]: expected at least 0, found {}", i, sizes[i]));
+    if (sizes[i] < 0)
+      return op_error("ConvTranspose",
+                      fmt::format("output_shape[{}]: expected at least 0, found {}", i, sizes[i]));
   }
   return sizes;
 }
@@ -62,10 +75,14 @@ Result<Dims> read_output_padding(const Attributes& attributes, std::size_t spati
   Dims padding = attributes.get_ints("output_padding");
   if (padding.empty()) padding.assign(spatial_rank, 0);
   if (padding.size() != spatial_rank) {
-    return op_error("ConvTranspose", fmt::format("output_padding: expected {} values, found {}", spatial_rank, padding.size()));
+    return op_error("ConvTranspose", fmt::format("output_padding: expected {} values, found {}",
+                                                 spatial_rank, padding.size()));
   }
   for (std::size_t i = 0; i < spatial_rank; ++i) {
-    if (padding[i] < 0) return op_error("ConvTranspose", fmt::format("output_padding[{}]: expected at least 0, found {}", i, padding[i]));
+    if (padding[i] < 0)
+      return op_error(
+          "ConvTranspose",
+          fmt::format("output_padding[{}]: expected at least 0, found {}", i, padding[i]));
   }
   return padding;
 }
@@ -79,16 +96,19 @@ void split_padding(WindowAxis& axis, std::int64_t total, AutoPad mode) {
 }
 
 // The size along one axis; sets the pads where they follow from the size.
-Result<Dim> transposed_dim(Window& window, std::size_t i, const Dim& input, std::int64_t padding, const Dims& wanted) {
+Result<Dim> transposed_dim(Window& window, std::size_t i, const Dim& input, std::int64_t padding,
+                           const Dims& wanted) {
   WindowAxis& axis = window.axes[i];
   const Dim full = Dim(axis.stride) * (input - Dim(1)) + Dim(padding + axis.extent());
-  const bool same = window.auto_pad == AutoPad::kSameUpper || window.auto_pad == AutoPad::kSameLower;
+  const bool same =
+      window.auto_pad == AutoPad::kSameUpper || window.auto_pad == AutoPad::kSameLower;
   if (wanted.empty() && !same) {
     const Dim size = full - Dim(axis.pad_begin + axis.pad_end);
     if (input.constant() == 0) return Dim(0);
     if (const auto known = size.constant(); known && *known < 0) {
-      return op_error("ConvTranspose", fmt::format("spatial axis {}: expected pads of at most {}, found {} and {}", i,
-                                                   *full.constant(), axis.pad_begin, axis.pad_end));
+      return op_error("ConvTranspose",
+                      fmt::format("spatial axis {}: expected pads of at most {}, found {} and {}",
+                                  i, *full.constant(), axis.pad_begin, axis.pad_end));
     }
     return size;
   }
@@ -117,17 +137,21 @@ Result<ConvSizes> sizes_of(const Plan& make_plan, const Dims& x, const Dims& w, 
 
 }  // namespace
 
-Result<ConvPlan> plan_conv(std::string_view op, const Attributes& attributes, const ConvOperands& operands) {
+Result<ConvPlan> plan_conv(std::string_view op, const Attributes& attributes,
+                           const ConvOperands& operands) {
   ConvPlan plan;
   TESSERA_TRY(check_ranks(op, operands));
   TESSERA_ASSIGN(plan.group, read_group(op, attributes));
   const Dim& out_channels = operands.w[0];
   TESSERA_TRY(check_divides(op, plan.group, out_channels, "output"));
   TESSERA_TRY(check_divides(op, plan.group, operands.x[1], "input"));
-  TESSERA_TRY(require_size(op, "channels of input 'X'", operands.w[1] * Dim(plan.group),
-                           fmt::format("group {} times the {} channels of 'W'", plan.group, operands.w[1].to_string()), operands.x[1]));
+  TESSERA_TRY(require_size(
+      op, "channels of input 'X'", operands.w[1] * Dim(plan.group),
+      fmt::format("group {} times the {} channels of 'W'", plan.group, operands.w[1].to_string()),
+      operands.x[1]));
   if (operands.b) {
-    TESSERA_TRY(require_size(op, "elements of input 'B'", out_channels, "one for each output channel", (*operands.b)[0]));
+    TESSERA_TRY(require_size(op, "elements of input 'B'", out_channels,
+                             "one for each output channel", (*operands.b)[0]));
   }
   TESSERA_ASSIGN(plan.window, plan_window(op, attributes, operands));
   if (plan.window.axes.empty()) return plan;
@@ -146,10 +170,12 @@ Result<ConvPlan> plan_conv_transpose(const Attributes& attributes, const ConvOpe
   TESSERA_TRY(check_ranks(op, operands));
   TESSERA_ASSIGN(plan.group, read_group(op, attributes));
   TESSERA_TRY(check_divides(op, plan.group, operands.x[1], "input"));
-  TESSERA_TRY(require_size(op, "channels of input 'X'", operands.w[0], "the first size of 'W'", operands.x[1]));
+  TESSERA_TRY(require_size(op, "channels of input 'X'", operands.w[0], "the first size of 'W'",
+                           operands.x[1]));
   const Dim out_channels = operands.w[1] * Dim(plan.group);
   if (operands.b) {
-    TESSERA_TRY(require_size(op, "elements of input 'B'", out_channels, "one for each output channel", (*operands.b)[0]));
+    TESSERA_TRY(require_size(op, "elements of input 'B'", out_channels,
+                             "one for each output channel", (*operands.b)[0]));
   }
   TESSERA_ASSIGN(plan.window, plan_window(op, attributes, operands));
   const std::size_t spatial_rank = operands.x.size() - 2;
@@ -165,14 +191,19 @@ Result<ConvPlan> plan_conv_transpose(const Attributes& attributes, const ConvOpe
   return plan;
 }
 
-Result<ConvSizes> conv_sizes(std::string_view op, const Attributes& attributes, const Dims& x, const Dims& w, const Dims* b) {
-  TESSERA_ASSIGN(ConvSizes sizes, sizes_of([&](const ConvOperands& o) { return plan_conv(op, attributes, o); }, x, w, b));
+Result<ConvSizes> conv_sizes(std::string_view op, const Attributes& attributes, const Dims& x,
+                             const Dims& w, const Dims* b) {
+  TESSERA_ASSIGN(
+      ConvSizes sizes,
+      sizes_of([&](const ConvOperands& o) { return plan_conv(op, attributes, o); }, x, w, b));
   sizes.window = with_explicit_pads(std::move(sizes.window), sizes.spatial);
   return sizes;
 }
 
-Result<ConvSizes> conv_transpose_sizes(const Attributes& attributes, const Dims& x, const Dims& w, const Dims* b) {
-  return sizes_of([&](const ConvOperands& o) { return plan_conv_transpose(attributes, o); }, x, w, b);
+Result<ConvSizes> conv_transpose_sizes(const Attributes& attributes, const Dims& x, const Dims& w,
+                                       const Dims* b) {
+  return sizes_of([&](const ConvOperands& o) { return plan_conv_transpose(attributes, o); }, x, w,
+                  b);
 }
 
 }  // namespace tessera::ops::nn

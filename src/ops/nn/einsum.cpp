@@ -23,7 +23,9 @@ struct Equation {
   std::string output;
 };
 
-tl::unexpected<Error> equation_error(std::string_view message) { return op_error("Einsum", fmt::format("equation: {}", message)); }
+tl::unexpected<Error> equation_error(std::string_view message) {
+  return op_error("Einsum", fmt::format("equation: {}", message));
+}
 
 // Letters and at most one ellipsis.
 Result<std::string> parse_term(std::string_view text) {
@@ -36,7 +38,8 @@ Result<std::string> parse_term(std::string_view text) {
     } else if (std::isalpha(static_cast<unsigned char>(text[i])) != 0) {
       term += text[i];
     } else {
-      return equation_error(fmt::format("expected letters and at most one '...' in a term, found '{}'", text));
+      return equation_error(
+          fmt::format("expected letters and at most one '...' in a term, found '{}'", text));
     }
   }
   return term;
@@ -67,7 +70,8 @@ Result<Equation> parse_equation(std::string_view text, std::size_t operands) {
     left.remove_prefix(comma + 1);
   }
   if (equation.terms.size() != operands) {
-    return equation_error(fmt::format("expected {} terms, one for each input, found {}", operands, equation.terms.size()));
+    return equation_error(fmt::format("expected {} terms, one for each input, found {}", operands,
+                                      equation.terms.size()));
   }
   if (arrow == std::string_view::npos) {
     equation.output = implied_output(equation.terms);
@@ -80,11 +84,13 @@ Result<Equation> parse_equation(std::string_view text, std::size_t operands) {
 // Indices are numbers: letters as they are, dims of the ellipsis (counted from the right) negative.
 using Index = int;
 
-Result<std::vector<Index>> indices_of(const std::string& term, std::size_t rank, std::size_t input) {
+Result<std::vector<Index>> indices_of(const std::string& term, std::size_t rank,
+                                      std::size_t input) {
   const bool has_ellipsis = term.find(kEllipsis) != std::string::npos;
   const std::size_t letters = term.size() - (has_ellipsis ? 1 : 0);
   if (rank < letters || (!has_ellipsis && rank != letters)) {
-    return equation_error(fmt::format("input {}: expected rank {}{} for its term, found rank {}", input, letters, has_ellipsis ? " or more" : "", rank));
+    return equation_error(fmt::format("input {}: expected rank {}{} for its term, found rank {}",
+                                      input, letters, has_ellipsis ? " or more" : "", rank));
   }
   std::vector<Index> indices;
   for (const char letter : term) {
@@ -112,12 +118,15 @@ Status merge_size(std::map<Index, Dim>& sizes, Index index, const Dim& size) {
     return {};
   }
   if (!size.is_constant()) return {};
-  return equation_error(fmt::format("index '{}': expected size {}, found {}", index < 0 ? std::string("...") : std::string(1, static_cast<char>(index)),
-                                    *known, size.to_string()));
+  return equation_error(
+      fmt::format("index '{}': expected size {}, found {}",
+                  index < 0 ? std::string("...") : std::string(1, static_cast<char>(index)), *known,
+                  size.to_string()));
 }
 
 Result<Plan> plan_einsum(const Attributes& attributes, const std::vector<Shape>& shapes) {
-  TESSERA_ASSIGN(const Equation equation, parse_equation(attributes.get_string("equation", ""), shapes.size()));
+  TESSERA_ASSIGN(const Equation equation,
+                 parse_equation(attributes.get_string("equation", ""), shapes.size()));
   Plan plan;
   Index deepest = 0;
   for (std::size_t i = 0; i < shapes.size(); ++i) {
@@ -133,7 +142,8 @@ Result<Plan> plan_einsum(const Attributes& attributes, const std::vector<Shape>&
       for (Index index = deepest; index < 0; ++index) plan.output.push_back(index);
       continue;
     }
-    if (plan.sizes.count(letter) == 0) return equation_error(fmt::format("index '{}' of the output stands in no term", letter));
+    if (plan.sizes.count(letter) == 0)
+      return equation_error(fmt::format("index '{}' of the output stands in no term", letter));
     if (std::find(plan.output.begin(), plan.output.end(), letter) != plan.output.end()) {
       return equation_error(fmt::format("index '{}' stands twice in the output", letter));
     }
@@ -189,9 +199,11 @@ Loop make_loop(const Plan& plan, const std::vector<Index>& indices, const std::v
   return loop;
 }
 
-// Sum over `inner` of the product of all operands, in Sum (double, or an unsigned integer that wraps around).
+// Sum over `inner` of the product of all operands, in Sum (double, or an unsigned integer that
+// wraps around).
 template <typename T, typename Sum>
-Sum sum_of_products(const std::vector<const T*>& operands, const Loop& inner, const std::vector<std::int64_t>& start) {
+Sum sum_of_products(const std::vector<const T*>& operands, const Loop& inner,
+                    const std::vector<std::int64_t>& start) {
   Sum sum{};
   const std::int64_t count = inner.count();
   std::vector<std::int64_t> offsets;
@@ -199,15 +211,18 @@ Sum sum_of_products(const std::vector<const T*>& operands, const Loop& inner, co
     offsets = start;
     inner.add_offsets(i, offsets);
     Sum product{1};
-    for (std::size_t k = 0; k < operands.size(); ++k) product *= static_cast<Sum>(operands[k][offsets[k]]);
+    for (std::size_t k = 0; k < operands.size(); ++k)
+      product *= static_cast<Sum>(operands[k][offsets[k]]);
     sum += product;
   }
   return sum;
 }
 
 template <typename T, typename Sum>
-void run(KernelContext& context, const std::vector<const T*>& operands, const Loop& outer, const Loop& inner, T* out) {
-  context.parallel_for(outer.count(), std::max<std::int64_t>(1, kGrain / std::max<std::int64_t>(1, inner.count())),
+void run(KernelContext& context, const std::vector<const T*>& operands, const Loop& outer,
+         const Loop& inner, T* out) {
+  context.parallel_for(outer.count(),
+                       std::max<std::int64_t>(1, kGrain / std::max<std::int64_t>(1, inner.count())),
                        [&](std::int64_t begin, std::int64_t end) {
                          for (std::int64_t i = begin; i < end; ++i) {
                            std::vector<std::int64_t> start(operands.size(), 0);
@@ -231,7 +246,8 @@ Status einsum_kernel(KernelContext& context) {
   TESSERA_ASSIGN(const Plan plan, plan_einsum(context.attributes(), shapes));
   std::vector<Index> summed;
   for (const auto& [index, size] : plan.sizes) {
-    if (std::find(plan.output.begin(), plan.output.end(), index) == plan.output.end()) summed.push_back(index);
+    if (std::find(plan.output.begin(), plan.output.end(), index) == plan.output.end())
+      summed.push_back(index);
   }
   const Loop outer = make_loop(plan, plan.output, dims);
   const Loop inner = make_loop(plan, summed, dims);
@@ -250,7 +266,8 @@ Status einsum_kernel(KernelContext& context) {
     using T = typename decltype(tag)::type;
     std::vector<std::unique_ptr<Reals<T>>> reals;
     std::vector<const T*> operands;
-    for (const TensorView* view : views) operands.push_back(reals.emplace_back(std::make_unique<Reals<T>>(*view))->data());
+    for (const TensorView* view : views)
+      operands.push_back(reals.emplace_back(std::make_unique<Reals<T>>(*view))->data());
     RealResult<T> ys(y);
     run<T, double>(context, operands, outer, inner, ys.data());
     ys.finish();
@@ -259,14 +276,16 @@ Status einsum_kernel(KernelContext& context) {
 }
 
 // One product and one addition for each combination of all indices.
-Work einsum_work(const Attributes& attributes, std::span<const TensorSpec> inputs, std::span<const TensorSpec> outputs) {
+Work einsum_work(const Attributes& attributes, std::span<const TensorSpec> inputs,
+                 std::span<const TensorSpec> outputs) {
   Work work = operand_traffic(inputs, outputs);
   std::vector<Shape> shapes;
   for (const TensorSpec& input : inputs) shapes.push_back(to_shape(input.dims));
   const auto plan = plan_einsum(attributes, shapes);
   if (!plan) return work;
   work.flops = static_cast<double>(std::max<std::size_t>(1, inputs.size()));
-  for (const auto& [index, size] : plan->sizes) work.flops *= static_cast<double>(size.constant().value_or(1));
+  for (const auto& [index, size] : plan->sizes)
+    work.flops *= static_cast<double>(size.constant().value_or(1));
   return work;
 }
 

@@ -29,7 +29,8 @@ class FloatMatMul final : public MatMulContraction<T> {
  public:
   FloatMatMul(const MatMulSizes& sizes, const T* a, const T* b, T* out)
       : MatMulContraction<T>(sizes, a, {sizes.depth, 1}, b, {sizes.columns, 1}), out_(out) {}
-  void store(std::int64_t index, std::int64_t row, std::int64_t first, std::int64_t last, const double* sums) const override {
+  void store(std::int64_t index, std::int64_t row, std::int64_t first, std::int64_t last,
+             const double* sums) const override {
     T* out = out_ + (index * this->rows + row) * this->columns + first;
     for (std::int64_t j = 0; j < last - first; ++j) out[j] = static_cast<T>(sums[j]);
   }
@@ -46,7 +47,8 @@ Status matmul_kernel(KernelContext& context) {
   if (is_integer(a->dtype)) {
     return dispatch(WideIntegers{}, a->dtype, [&](auto tag) -> Status {
       using T = typename decltype(tag)::type;
-      matmul_integers<T>(context, sizes, a->as<T>(), {sizes.depth, 1}, b->as<T>(), {sizes.columns, 1}, y.as<T>());
+      matmul_integers<T>(context, sizes, a->as<T>(), {sizes.depth, 1}, b->as<T>(),
+                         {sizes.columns, 1}, y.as<T>());
       return {};
     });
   }
@@ -61,9 +63,12 @@ Status matmul_kernel(KernelContext& context) {
   });
 }
 
-Work matmul_work(const Attributes&, std::span<const TensorSpec> inputs, std::span<const TensorSpec> outputs) {
+Work matmul_work(const Attributes&, std::span<const TensorSpec> inputs,
+                 std::span<const TensorSpec> outputs) {
   Work work = operand_traffic(inputs, outputs);
-  work.flops = inputs[0].dims.empty() ? 0 : 2 * output_elements(outputs) * static_cast<double>(inputs[0].dims.back());
+  work.flops = inputs[0].dims.empty()
+                   ? 0
+                   : 2 * output_elements(outputs) * static_cast<double>(inputs[0].dims.back());
   return work;
 }
 
@@ -75,7 +80,8 @@ OpSchema matmul_schema() {
   op.versions = {1, 9, 13};
   op.inputs = {required("A", "T"), required("B", "T")};
   op.outputs = {required("Y", "T")};
-  op.type_variables = {{"T", kFloatTypes | dtype_set({DType::kInt32, DType::kInt64, DType::kUInt32, DType::kUInt64})}};
+  op.type_variables = {{"T", kFloatTypes | dtype_set({DType::kInt32, DType::kInt64, DType::kUInt32,
+                                                      DType::kUInt64})}};
   op.structure = Structure::kContraction;
   op.infer = infer_matmul;
   op.kernel = matmul_kernel;

@@ -17,7 +17,8 @@ struct MatrixStrides {
 template <typename T>
 class MatMulContraction : public Contraction {
  public:
-  MatMulContraction(const MatMulSizes& sizes, const T* a, MatrixStrides a_strides, const T* b, MatrixStrides b_strides)
+  MatMulContraction(const MatMulSizes& sizes, const T* a, MatrixStrides a_strides, const T* b,
+                    MatrixStrides b_strides)
       : sizes_(sizes), a_(a), b_(b), a_strides_(a_strides), b_strides_(b_strides) {
     count = tessera::numel(sizes.batch);
     rows = sizes.rows;
@@ -25,18 +26,22 @@ class MatMulContraction : public Contraction {
     columns = sizes.columns;
   }
 
-  void load_left(std::int64_t index, std::int64_t row, std::int64_t k_begin, std::int64_t k_end, double* out) const override {
+  void load_left(std::int64_t index, std::int64_t row, std::int64_t k_begin, std::int64_t k_end,
+                 double* out) const override {
     const T* from = a_ + sizes_.a_matrix(index) * rows * depth + row * a_strides_.row;
-    for (std::int64_t k = k_begin; k < k_end; ++k) out[k - k_begin] = static_cast<double>(from[k * a_strides_.column]);
+    for (std::int64_t k = k_begin; k < k_end; ++k)
+      out[k - k_begin] = static_cast<double>(from[k * a_strides_.column]);
   }
 
-  void load_right(Scratch&, std::int64_t index, std::int64_t k_begin, std::int64_t k_end, std::int64_t first, std::int64_t last,
-                  double* out, std::int64_t pitch) const override {
+  void load_right(Scratch&, std::int64_t index, std::int64_t k_begin, std::int64_t k_end,
+                  std::int64_t first, std::int64_t last, double* out,
+                  std::int64_t pitch) const override {
     const T* matrix = b_ + sizes_.b_matrix(index) * depth * columns;
     for (std::int64_t k = k_begin; k < k_end; ++k) {
       const T* from = matrix + k * b_strides_.row + first * b_strides_.column;
       double* row = out + (k - k_begin) * pitch;
-      for (std::int64_t j = 0; j < last - first; ++j) row[j] = static_cast<double>(from[j * b_strides_.column]);
+      for (std::int64_t j = 0; j < last - first; ++j)
+        row[j] = static_cast<double>(from[j * b_strides_.column]);
     }
   }
 
@@ -49,13 +54,14 @@ class MatMulContraction : public Contraction {
 
 // out[row][column] = sum of a * b modulo 2^bits of T, row-major, for integer T.
 template <typename T>
-void matmul_integers(KernelContext& context, const MatMulSizes& sizes, const T* a, MatrixStrides a_strides, const T* b,
-                     MatrixStrides b_strides, T* out) {
+void matmul_integers(KernelContext& context, const MatMulSizes& sizes, const T* a,
+                     MatrixStrides a_strides, const T* b, MatrixStrides b_strides, T* out) {
   const std::int64_t all_rows = tessera::numel(sizes.batch) * sizes.rows;
   context.parallel_for(all_rows, 1, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t r = begin; r < end; ++r) {
       const std::int64_t index = r / sizes.rows;
-      const T* left = a + sizes.a_matrix(index) * sizes.rows * sizes.depth + r % sizes.rows * a_strides.row;
+      const T* left =
+          a + sizes.a_matrix(index) * sizes.rows * sizes.depth + r % sizes.rows * a_strides.row;
       const T* right = b + sizes.b_matrix(index) * sizes.depth * sizes.columns;
       for (std::int64_t j = 0; j < sizes.columns; ++j) {
         std::uint64_t sum = 0;

@@ -9,13 +9,17 @@ namespace tessera::ops::nn {
 
 Result<Shape> matmul_shape(std::string_view op, const Shape& a, const Shape& b) {
   if (a.empty() || b.empty()) {
-    return op_error(op, fmt::format("input '{}': expected rank 1 or more, found rank 0", a.empty() ? "A" : "B"));
+    return op_error(op, fmt::format("input '{}': expected rank 1 or more, found rank 0",
+                                    a.empty() ? "A" : "B"));
   }
   const Dim& inner_a = a.back();
   const Dim& inner_b = b.size() == 1 ? b[0] : b[b.size() - 2];
-  TESSERA_TRY(require_size(op, "inner size of input 'B'", inner_a, fmt::format("as 'A' of shape {} has", to_string(a)), inner_b));
-  const Shape lead_a(a.begin(), a.end() - std::min<std::ptrdiff_t>(2, static_cast<std::ptrdiff_t>(a.size())));
-  const Shape lead_b(b.begin(), b.end() - std::min<std::ptrdiff_t>(2, static_cast<std::ptrdiff_t>(b.size())));
+  TESSERA_TRY(require_size(op, "inner size of input 'B'", inner_a,
+                           fmt::format("as 'A' of shape {} has", to_string(a)), inner_b));
+  const Shape lead_a(a.begin(),
+                     a.end() - std::min<std::ptrdiff_t>(2, static_cast<std::ptrdiff_t>(a.size())));
+  const Shape lead_b(b.begin(),
+                     b.end() - std::min<std::ptrdiff_t>(2, static_cast<std::ptrdiff_t>(b.size())));
   auto lead = broadcast_shapes(lead_a, lead_b);
   if (!lead) return tl::unexpected(in_context(std::move(lead).error(), std::string(op)));
   Shape shape = *std::move(lead);
@@ -41,9 +45,14 @@ Result<MatMulSizes> matmul_sizes(std::string_view op, const Dims& a, const Dims&
   sizes.depth = a.back();
   sizes.columns = b.size() > 1 ? b.back() : 1;
   const std::size_t matrix_dims = (a.size() > 1 ? 1 : 0) + (b.size() > 1 ? 1 : 0);
-  sizes.batch.assign(sizes.output.begin(), sizes.output.end() - static_cast<std::ptrdiff_t>(matrix_dims));
-  sizes.a_strides = broadcast_strides(Dims(a.begin(), a.end() - std::min<std::ptrdiff_t>(2, static_cast<std::ptrdiff_t>(a.size()))), sizes.batch);
-  sizes.b_strides = broadcast_strides(Dims(b.begin(), b.end() - std::min<std::ptrdiff_t>(2, static_cast<std::ptrdiff_t>(b.size()))), sizes.batch);
+  sizes.batch.assign(sizes.output.begin(),
+                     sizes.output.end() - static_cast<std::ptrdiff_t>(matrix_dims));
+  sizes.a_strides = broadcast_strides(
+      Dims(a.begin(), a.end() - std::min<std::ptrdiff_t>(2, static_cast<std::ptrdiff_t>(a.size()))),
+      sizes.batch);
+  sizes.b_strides = broadcast_strides(
+      Dims(b.begin(), b.end() - std::min<std::ptrdiff_t>(2, static_cast<std::ptrdiff_t>(b.size()))),
+      sizes.batch);
   return sizes;
 }
 

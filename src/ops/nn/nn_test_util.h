@@ -1,7 +1,7 @@
 #pragma once
 
-// For the tests of this folder: tensors from literals, operators run by name, inference of one output, upgrades carried out on
-// values.
+// For the tests of this folder: tensors from literals, operators run by name, inference of one
+// output, upgrades carried out on values.
 
 #include <algorithm>
 #include <map>
@@ -15,12 +15,17 @@
 
 namespace tessera::ops::nn::testing {
 
-inline Tensor floats(Dims dims, const std::vector<float>& values) { return Tensor::of<float>(DType::kFp32, std::move(dims), values); }
-inline Tensor ints(Dims dims, const std::vector<std::int64_t>& values) { return Tensor::of<std::int64_t>(DType::kInt64, std::move(dims), values); }
+inline Tensor floats(Dims dims, const std::vector<float>& values) {
+  return Tensor::of<float>(DType::kFp32, std::move(dims), values);
+}
+inline Tensor ints(Dims dims, const std::vector<std::int64_t>& values) {
+  return Tensor::of<std::int64_t>(DType::kInt64, std::move(dims), values);
+}
 
 inline Tensor random_floats(Dims dims, std::mt19937& random) {
   std::vector<float> values(static_cast<std::size_t>(numel(dims)));
-  for (float& value : values) value = static_cast<float>(static_cast<std::int32_t>(random() % 2001) - 1000) / 500.0F;
+  for (float& value : values)
+    value = static_cast<float>(static_cast<std::int32_t>(random() % 2001) - 1000) / 500.0F;
   return floats(std::move(dims), values);
 }
 
@@ -28,15 +33,20 @@ inline std::int64_t pick(std::mt19937& random, std::int64_t low, std::int64_t hi
   return low + static_cast<std::int64_t>(random() % static_cast<std::uint32_t>(high - low + 1));
 }
 
-inline std::vector<float> to_vector(const Tensor& tensor) { return {tensor.span<float>().begin(), tensor.span<float>().end()}; }
+inline std::vector<float> to_vector(const Tensor& tensor) {
+  return {tensor.span<float>().begin(), tensor.span<float>().end()};
+}
 
-inline Attributes attributes(std::initializer_list<std::pair<std::string, AttributeValue>> entries) {
+inline Attributes attributes(
+    std::initializer_list<std::pair<std::string, AttributeValue>> entries) {
   Attributes result;
   for (const auto& [name, value] : entries) result.set(name, value);
   return result;
 }
 
-inline Result<std::vector<Tensor>> run_op(std::string_view name, const Attributes& attrs, const std::vector<Tensor>& inputs, std::size_t outputs = 1) {
+inline Result<std::vector<Tensor>> run_op(std::string_view name, const Attributes& attrs,
+                                          const std::vector<Tensor>& inputs,
+                                          std::size_t outputs = 1) {
   const OpSchema* op = find_op("", name);
   TESSERA_CHECK(op != nullptr);
   return run_reference(*op, attrs, inputs, outputs);
@@ -49,18 +59,28 @@ std::string error_text(const Result<T>& result) {
 }
 
 // Inference of all outputs, from types as text ("fp32[n, 3, h]") and constants for some inputs.
-inline Result<std::vector<ValueType>> infer_types(std::string_view name, const Attributes& attrs, const std::vector<std::string>& types,
-                                                  const std::map<std::size_t, Tensor>& constants = {}, std::size_t outputs = 1) {
+inline Result<std::vector<ValueType>> infer_types(
+    std::string_view name, const Attributes& attrs, const std::vector<std::string>& types,
+    const std::map<std::size_t, Tensor>& constants = {}, std::size_t outputs = 1) {
   const OpSchema* op = find_op("", name);
   TESSERA_CHECK(op != nullptr);
   int symbols = 0;
-  InferContext context{*op, attrs, {}, {}, {}, [&](std::string_view hint) { return Dim::symbol(std::string(hint) + std::to_string(symbols++)); }, {}};
+  InferContext context{*op,
+                       attrs,
+                       {},
+                       {},
+                       {},
+                       [&](std::string_view hint) {
+                         return Dim::symbol(std::string(hint) + std::to_string(symbols++));
+                       },
+                       {}};
   for (std::size_t i = 0; i < types.size(); ++i) {
     InferInput& input = context.inputs.emplace_back();
     if (types[i].empty()) continue;
     input.present = true;
     TESSERA_ASSIGN(input.type, parse_value_type(types[i]));
-    if (const auto found = constants.find(i); found != constants.end()) input.constant = &found->second;
+    if (const auto found = constants.find(i); found != constants.end())
+      input.constant = &found->second;
   }
   context.outputs.resize(outputs);
   context.output_values.resize(outputs);
@@ -69,7 +89,8 @@ inline Result<std::vector<ValueType>> infer_types(std::string_view name, const A
 }
 
 // The first output's type as text, or the error's.
-inline std::string infer_text(std::string_view name, const Attributes& attrs, const std::vector<std::string>& types,
+inline std::string infer_text(std::string_view name, const Attributes& attrs,
+                              const std::vector<std::string>& types,
                               const std::map<std::size_t, Tensor>& constants = {}) {
   const auto result = infer_types(name, attrs, types, constants);
   return result ? result->front().to_string() : result.error().to_string();
@@ -82,7 +103,8 @@ class EvaluatingBuilder final : public UpgradeBuilder {
     for (const Tensor& tensor : inputs) add(tensor);
   }
   Operand constant(Tensor value) override { return add(std::move(value)); }
-  std::vector<Operand> node(std::string op_type, Attributes attrs, std::vector<Operand> inputs, std::size_t output_count) override {
+  std::vector<Operand> node(std::string op_type, Attributes attrs, std::vector<Operand> inputs,
+                            std::size_t output_count) override {
     ops.push_back(op_type);
     auto outputs = run_op(op_type, attrs, tensors(inputs), output_count);
     std::vector<Operand> operands(output_count, kNoOperand);
@@ -93,12 +115,17 @@ class EvaluatingBuilder final : public UpgradeBuilder {
     for (std::size_t i = 0; i < output_count; ++i) operands[i] = add((*outputs)[i]);
     return operands;
   }
-  [[nodiscard]] const ValueType* type(Operand operand) const override { return operand == kNoOperand ? nullptr : &types_.at(operand); }
-  [[nodiscard]] const Tensor* known(Operand operand) const override { return operand == kNoOperand ? nullptr : &values_.at(operand); }
+  [[nodiscard]] const ValueType* type(Operand operand) const override {
+    return operand == kNoOperand ? nullptr : &types_.at(operand);
+  }
+  [[nodiscard]] const Tensor* known(Operand operand) const override {
+    return operand == kNoOperand ? nullptr : &values_.at(operand);
+  }
 
   [[nodiscard]] std::vector<Tensor> tensors(const std::vector<Operand>& operands) const {
     std::vector<Tensor> result;
-    for (const Operand operand : operands) result.push_back(operand == kNoOperand ? Tensor() : values_.at(operand));
+    for (const Operand operand : operands)
+      result.push_back(operand == kNoOperand ? Tensor() : values_.at(operand));
     return result;
   }
 
@@ -122,17 +149,21 @@ struct Upgraded {
   UpgradeNode node;
 };
 
-// A node of an old version on values: upgraded, then run. `version` is its since-version, and stands for the model's opset.
-inline Result<Upgraded> run_old(std::string_view name, int version, const Attributes& attrs, const std::vector<Tensor>& inputs,
+// A node of an old version on values: upgraded, then run. `version` is its since-version, and
+// stands for the model's opset.
+inline Result<Upgraded> run_old(std::string_view name, int version, const Attributes& attrs,
+                                const std::vector<Tensor>& inputs,
                                 std::vector<bool> output_used = {true}) {
   const OpSchema* op = find_op("", name);
   TESSERA_CHECK(op != nullptr);
   EvaluatingBuilder builder(inputs);
   Upgraded result;
   result.node = {std::string(name), attrs, {}, output_used.size(), output_used, std::nullopt};
-  for (std::size_t i = 0; i < inputs.size(); ++i) result.node.inputs.push_back(static_cast<Operand>(i));
+  for (std::size_t i = 0; i < inputs.size(); ++i)
+    result.node.inputs.push_back(static_cast<Operand>(i));
   for (const Upgrade& upgrade : op->upgrades) {
-    if (upgrade.from_version <= version && version <= upgrade.to_version) TESSERA_TRY(upgrade.apply(result.node, version, builder));
+    if (upgrade.from_version <= version && version <= upgrade.to_version)
+      TESSERA_TRY(upgrade.apply(result.node, version, builder));
   }
   result.ops = builder.ops;
   if (!builder.error.empty()) return fail(ErrorCode::kInternal, builder.error);
@@ -140,7 +171,8 @@ inline Result<Upgraded> run_old(std::string_view name, int version, const Attrib
     result.outputs = builder.tensors(*result.node.replacement);
     return result;
   }
-  TESSERA_ASSIGN(result.outputs, run_op(result.node.op_type, result.node.attributes, builder.tensors(result.node.inputs), output_used.size()));
+  TESSERA_ASSIGN(result.outputs, run_op(result.node.op_type, result.node.attributes,
+                                        builder.tensors(result.node.inputs), output_used.size()));
   return result;
 }
 

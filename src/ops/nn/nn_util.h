@@ -20,16 +20,19 @@ Work operand_traffic(std::span<const TensorSpec> inputs, std::span<const TensorS
 // Elements of one output (the first), as a double.
 double output_elements(std::span<const TensorSpec> outputs);
 
-// An error where two sizes are numbers and differ: "Conv: B: expected 4 elements (one for each output channel), found 3".
-// `what` is "B", `why` is "one for each output channel".
-Status require_size(std::string_view op, std::string_view what, const Dim& expected, std::string_view why, const Dim& found);
+// An error where two sizes are numbers and differ: "Conv: B: expected 4 elements (one for each
+// output channel), found 3". `what` is "B", `why` is "one for each output channel".
+Status require_size(std::string_view op, std::string_view what, const Dim& expected,
+                    std::string_view why, const Dim& found);
 
-// An upgrade's node must have that many inputs before the schema has been checked: "Softmax: expected at least 1 input, found 0".
+// An upgrade's node must have that many inputs before the schema has been checked: "Softmax:
+// expected at least 1 input, found 0".
 Status require_inputs(const UpgradeNode& node, std::size_t count);
 
 // Work of operators that do `flops` operations on each element of their first input.
 template <int flops>
-Work work_per_input_element(const Attributes&, std::span<const TensorSpec> inputs, std::span<const TensorSpec> outputs) {
+Work work_per_input_element(const Attributes&, std::span<const TensorSpec> inputs,
+                            std::span<const TensorSpec> outputs) {
   Work work = operand_traffic(inputs, outputs);
   work.flops = inputs.empty() ? 0 : flops * static_cast<double>(numel(inputs[0].dims));
   return work;

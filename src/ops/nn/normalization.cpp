@@ -7,7 +7,8 @@ namespace tessera::ops {
 
 std::vector<OpSchema> normalization_ops() {
   std::vector<OpSchema> ops{nn::batch_normalization_schema()};
-  for (const auto& schemas : {nn::group_normalization_schemas(), nn::layer_normalization_schemas(), nn::response_normalization_schemas()}) {
+  for (const auto& schemas : {nn::group_normalization_schemas(), nn::layer_normalization_schemas(),
+                              nn::response_normalization_schemas()}) {
     ops.insert(ops.end(), schemas.begin(), schemas.end());
   }
   return ops;

@@ -24,10 +24,12 @@ struct PoolSizes {
 };
 
 Result<PoolSizes> pool_sizes(std::string_view op, const Attributes& attributes, const Dims& x) {
-  if (x.size() < 3) return op_error(op, fmt::format("input 'X': expected rank 3 or more, found rank {}", x.size()));
+  if (x.size() < 3)
+    return op_error(op, fmt::format("input 'X': expected rank 3 or more, found rank {}", x.size()));
   PoolSizes sizes;
   sizes.spatial.assign(x.begin() + 2, x.end());
-  TESSERA_ASSIGN(const Window window, read_window(op, attributes, sizes.spatial.size(), std::nullopt));
+  TESSERA_ASSIGN(const Window window,
+                 read_window(op, attributes, sizes.spatial.size(), std::nullopt));
   TESSERA_ASSIGN(sizes.output, output_dims(op, window, sizes.spatial));
   sizes.window = with_explicit_pads(window, sizes.spatial);
   sizes.output_dims = {x[0], x[1]};
@@ -38,7 +40,8 @@ Result<PoolSizes> pool_sizes(std::string_view op, const Attributes& attributes, 
   return sizes;
 }
 
-// Calls body(table, count) for runs of output positions, in parallel; the table holds the taps of those positions.
+// Calls body(table, count) for runs of output positions, in parallel; the table holds the taps of
+// those positions.
 template <typename Body>
 void for_each_tile(KernelContext& context, const PoolSizes& sizes, const Body& body) {
   const std::int64_t taps = sizes.window.taps();
@@ -55,7 +58,8 @@ void for_each_tile(KernelContext& context, const PoolSizes& sizes, const Body& b
   });
 }
 
-// Index of an element of a plane as MaxPool's Indices count it: the first spatial axis fastest where `column_major`.
+// Index of an element of a plane as MaxPool's Indices count it: the first spatial axis fastest
+// where `column_major`.
 std::int64_t index_in_plane(std::int64_t offset, const Dims& spatial, bool column_major) {
   if (!column_major) return offset;
   std::int64_t index = 0;
@@ -68,9 +72,11 @@ std::int64_t index_in_plane(std::int64_t offset, const Dims& spatial, bool colum
   return index;
 }
 
-// The tap with the largest element (the first of equals; a NaN wins), or -1 where the window holds no element.
+// The tap with the largest element (the first of equals; a NaN wins), or -1 where the window holds
+// no element.
 template <typename T>
-std::int64_t largest(const T* plane, const TapTable& table, std::int64_t taps, std::int64_t position) {
+std::int64_t largest(const T* plane, const TapTable& table, std::int64_t taps,
+                     std::int64_t position) {
   std::int64_t best = -1;
   for (std::int64_t tap = 0; tap < taps; ++tap) {
     const std::int64_t offset = table.offsets(tap)[position];
@@ -90,14 +96,16 @@ std::int64_t largest(const T* plane, const TapTable& table, std::int64_t taps, s
 template <typename T>
 T lowest() {
   using C = Compute<T>;
-  if constexpr (std::numeric_limits<C>::has_infinity) return store<T>(-std::numeric_limits<C>::infinity());
+  if constexpr (std::numeric_limits<C>::has_infinity)
+    return store<T>(-std::numeric_limits<C>::infinity());
   return store<T>(std::numeric_limits<C>::lowest());
 }
 
 using MaxPoolTypes = decltype(join(FloatTypes{}, Types<std::int8_t, std::uint8_t>{}));
 
 // What an averaging window divides by along one axis.
-std::int64_t counted(const WindowAxis& axis, std::int64_t position, std::int64_t size, bool include_pads) {
+std::int64_t counted(const WindowAxis& axis, std::int64_t position, std::int64_t size,
+                     bool include_pads) {
   const std::int64_t start = position * axis.stride - axis.pad_begin;
   const std::int64_t low = include_pads ? -axis.pad_begin : 0;
   const std::int64_t high = include_pads ? size + axis.pad_end : size;
@@ -112,7 +120,8 @@ std::int64_t counted(const WindowAxis& axis, std::int64_t position, std::int64_t
 std::int64_t divisor(const PoolSizes& sizes, std::int64_t position, bool include_pads) {
   std::int64_t product = 1;
   for (std::size_t axis = sizes.spatial.size(); axis-- > 0;) {
-    product *= counted(sizes.window.axes[axis], position % sizes.output[axis], sizes.spatial[axis], include_pads);
+    product *= counted(sizes.window.axes[axis], position % sizes.output[axis], sizes.spatial[axis],
+                       include_pads);
     position /= sizes.output[axis];
   }
   return product;
@@ -129,7 +138,8 @@ double root_of(double sum, std::int64_t p) {
 
 // The dims of a global pooling: all spatial sizes become 1.
 Result<Dims> global_dims(std::string_view op, const Dims& x) {
-  if (x.size() < 2) return op_error(op, fmt::format("input 'X': expected rank 2 or more, found rank {}", x.size()));
+  if (x.size() < 2)
+    return op_error(op, fmt::format("input 'X': expected rank 2 or more, found rank {}", x.size()));
   Dims dims(x.size(), 1);
   dims[0] = x[0];
   dims[1] = x[1];
@@ -148,9 +158,11 @@ Status run_global(KernelContext& context, std::string_view op, const Reduce& red
     const Reals<T> xs(*x);
     RealResult<T> ys(y);
     T* out = ys.data();
-    context.parallel_for(numel(dims), std::max<std::int64_t>(1, kGrain / std::max<std::int64_t>(1, plane)),
+    context.parallel_for(numel(dims),
+                         std::max<std::int64_t>(1, kGrain / std::max<std::int64_t>(1, plane)),
                          [&](std::int64_t begin, std::int64_t end) {
-                           for (std::int64_t i = begin; i < end; ++i) out[i] = static_cast<T>(reduce(xs.data() + i * plane, plane));
+                           for (std::int64_t i = begin; i < end; ++i)
+                             out[i] = static_cast<T>(reduce(xs.data() + i * plane, plane));
                          });
     ys.finish();
     return {};
@@ -165,7 +177,8 @@ Status max_pool_kernel(KernelContext& context) {
   TESSERA_ASSIGN(const MutableTensorView y, context.output(0, x->dtype, sizes.output_dims));
   std::int64_t* indices = nullptr;
   if (context.output_count() > 1) {
-    TESSERA_ASSIGN(const MutableTensorView view, context.output(1, DType::kInt64, sizes.output_dims));
+    TESSERA_ASSIGN(const MutableTensorView view,
+                   context.output(1, DType::kInt64, sizes.output_dims));
     indices = view.as<std::int64_t>();
   }
   const bool column_major = context.attributes().get_int("storage_order", 0) != 0;
@@ -180,7 +193,9 @@ Status max_pool_kernel(KernelContext& context) {
           const std::int64_t best = largest(plane, table, taps, j);
           y.as<T>()[out + j] = best < 0 ? lowest<T>() : plane[best];
           if (indices == nullptr) continue;
-          indices[out + j] = best < 0 ? -1 : p * sizes.in_plane + index_in_plane(best, sizes.spatial, column_major);
+          indices[out + j] =
+              best < 0 ? -1
+                       : p * sizes.in_plane + index_in_plane(best, sizes.spatial, column_major);
         }
       }
     });
@@ -192,7 +207,8 @@ namespace {
 
 // Sums term(element) over each window, then finish(sum, position).
 template <typename Term, typename Finish>
-Status run_sums(KernelContext& context, std::string_view op, const Term& term, const Finish& finish) {
+Status run_sums(KernelContext& context, std::string_view op, const Term& term,
+                const Finish& finish) {
   TESSERA_ASSIGN(const TensorView* x, kernel_input(context, 0));
   TESSERA_ASSIGN(const PoolSizes sizes, pool_sizes(op, context.attributes(), x->dims));
   TESSERA_ASSIGN(const MutableTensorView y, context.output(0, x->dtype, sizes.output_dims));
@@ -227,19 +243,24 @@ Status average_pool_kernel(KernelContext& context) {
   const bool include_pads = context.attributes().get_int("count_include_pad", 0) != 0;
   const auto finish = [&](const PoolSizes& sizes, std::int64_t first, std::int64_t count) {
     std::vector<double> divisors;
-    for (std::int64_t j = 0; j < count; ++j) divisors.push_back(static_cast<double>(divisor(sizes, first + j, include_pads)));
+    for (std::int64_t j = 0; j < count; ++j)
+      divisors.push_back(static_cast<double>(divisor(sizes, first + j, include_pads)));
     return [divisors](double sum, std::int64_t j) {
       const double by = divisors[static_cast<std::size_t>(j)];
       return by == 0 ? 0.0 : sum / by;
     };
   };
-  return run_sums(context, "AveragePool", [](double value) { return value; }, finish);
+  return run_sums(
+      context, "AveragePool", [](double value) { return value; }, finish);
 }
 
 Status lp_pool_kernel(KernelContext& context) {
   const std::int64_t p = context.attributes().get_int("p", 2);
-  const auto finish = [p](const PoolSizes&, std::int64_t, std::int64_t) { return [p](double sum, std::int64_t) { return root_of(sum, p); }; };
-  return run_sums(context, "LpPool", [p](double value) { return power_of(value, p); }, finish);
+  const auto finish = [p](const PoolSizes&, std::int64_t, std::int64_t) {
+    return [p](double sum, std::int64_t) { return root_of(sum, p); };
+  };
+  return run_sums(
+      context, "LpPool", [p](double value) { return power_of(value, p); }, finish);
 }
 
 Status global_average_pool_kernel(KernelContext& context) {

@@ -7,7 +7,8 @@ namespace tessera::ops {
 
 std::vector<OpSchema> product_ops() {
   std::vector<OpSchema> ops{nn::gemm_schema(), nn::matmul_schema(), nn::einsum_schema()};
-  for (const auto& schemas : {nn::quantize_schemas(), nn::quantized_product_schemas()}) ops.insert(ops.end(), schemas.begin(), schemas.end());
+  for (const auto& schemas : {nn::quantize_schemas(), nn::quantized_product_schemas()})
+    ops.insert(ops.end(), schemas.begin(), schemas.end());
   return ops;
 }
 

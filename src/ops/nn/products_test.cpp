@@ -38,10 +38,12 @@ TEST(MatMul, BroadcastsLeadingDims) {
     const auto y = run_op("MatMul", {}, {a, b}).value();
     ASSERT_EQ(y[0].dims(), (Dims{3, 2, m, n}));
     for (std::int64_t i = 0; i < y[0].numel(); ++i) {
-      const std::int64_t column = i % n, row = i / n % m, second = i / n / m % 2, first = i / n / m / 2;
+      const std::int64_t column = i % n, row = i / n % m, second = i / n / m % 2,
+                         first = i / n / m / 2;
       double sum = 0;
       for (std::int64_t j = 0; j < k; ++j) {
-        sum += static_cast<double>(a.span<float>()[(first * m + row) * k + j]) * static_cast<double>(b.span<float>()[(second * k + j) * n + column]);
+        sum += static_cast<double>(a.span<float>()[(first * m + row) * k + j]) *
+               static_cast<double>(b.span<float>()[(second * k + j) * n + column]);
       }
       ASSERT_NEAR(y[0].span<float>()[i], sum, 1e-4) << "element " << i;
     }
@@ -50,99 +52,143 @@ TEST(MatMul, BroadcastsLeadingDims) {
 
 TEST(MatMul, WrapsIntegersAround) {
   const std::vector<std::int32_t> big{1 << 30, 1 << 30};
-  const auto y = run_op("MatMul", {}, {bytes<std::int32_t>(DType::kInt32, {1, 2}, big), bytes<std::int32_t>(DType::kInt32, {2, 1}, {2, 2})}).value();
+  const auto y = run_op("MatMul", {},
+                        {bytes<std::int32_t>(DType::kInt32, {1, 2}, big),
+                         bytes<std::int32_t>(DType::kInt32, {2, 1}, {2, 2})})
+                     .value();
   EXPECT_EQ(y[0].span<std::int32_t>()[0], 0);
-  const auto wide = run_op("MatMul", {}, {ints({1, 1}, {(std::int64_t{1} << 53) + 1}), ints({1, 1}, {1})}).value();
-  EXPECT_EQ(wide[0].span<std::int64_t>()[0], (std::int64_t{1} << 53) + 1);  // a double could not hold it
+  const auto wide =
+      run_op("MatMul", {}, {ints({1, 1}, {(std::int64_t{1} << 53) + 1}), ints({1, 1}, {1})})
+          .value();
+  EXPECT_EQ(wide[0].span<std::int64_t>()[0],
+            (std::int64_t{1} << 53) + 1);  // a double could not hold it
 }
 
 TEST(MatMulInference, KeepsSymbolicSizes) {
-  EXPECT_EQ(infer_text("MatMul", {}, {"fp32[b, 12, s, 64]", "fp32[b, 12, 64, t]"}), "fp32[b, 12, s, t]");
+  EXPECT_EQ(infer_text("MatMul", {}, {"fp32[b, 12, s, 64]", "fp32[b, 12, 64, t]"}),
+            "fp32[b, 12, s, t]");
   EXPECT_EQ(infer_text("MatMul", {}, {"fp32[b, s, 64]", "fp32[64]"}), "fp32[b, s]");
-  EXPECT_EQ(infer_text("MatMul", {}, {"fp32[2, 3]", "fp32[4, 5]"}), "MatMul: inner size of input 'B': expected 3 (as 'A' of shape [2, 3] has), found 4");
-  EXPECT_EQ(infer_text("MatMul", {}, {"fp32[]", "fp32[4, 5]"}), "MatMul: input 'A': expected rank 1 or more, found rank 0");
+  EXPECT_EQ(infer_text("MatMul", {}, {"fp32[2, 3]", "fp32[4, 5]"}),
+            "MatMul: inner size of input 'B': expected 3 (as 'A' of shape [2, 3] has), found 4");
+  EXPECT_EQ(infer_text("MatMul", {}, {"fp32[]", "fp32[4, 5]"}),
+            "MatMul: input 'A': expected rank 1 or more, found rank 0");
 }
 
 TEST(Gemm, TransposesScalesAndAdds) {
   const Tensor a = floats({2, 3}, {1, 2, 3, 4, 5, 6});
   const Tensor b = floats({3, 2}, {1, 0, 0, 1, 2, 2});
-  EXPECT_EQ(to_vector(run_op("Gemm", {}, {a, b, floats({2}, {10, 20})}).value()[0]), (std::vector<float>{17, 28, 26, 37}));
-  const Attributes attrs = attributes({{"alpha", 2.0F}, {"beta", 0.5F}, {"transA", std::int64_t{1}}, {"transB", std::int64_t{1}}});
+  EXPECT_EQ(to_vector(run_op("Gemm", {}, {a, b, floats({2}, {10, 20})}).value()[0]),
+            (std::vector<float>{17, 28, 26, 37}));
+  const Attributes attrs = attributes(
+      {{"alpha", 2.0F}, {"beta", 0.5F}, {"transA", std::int64_t{1}}, {"transB", std::int64_t{1}}});
   const Tensor at = floats({3, 2}, {1, 4, 2, 5, 3, 6});
   const Tensor bt = floats({2, 3}, {1, 0, 2, 0, 1, 2});
-  EXPECT_EQ(to_vector(run_op("Gemm", attrs, {at, bt, floats({2, 1}, {10, 20})}).value()[0]), (std::vector<float>{19, 21, 42, 44}));
+  EXPECT_EQ(to_vector(run_op("Gemm", attrs, {at, bt, floats({2, 1}, {10, 20})}).value()[0]),
+            (std::vector<float>{19, 21, 42, 44}));
   EXPECT_EQ(to_vector(run_op("Gemm", {}, {a, b}).value()[0]), (std::vector<float>{7, 8, 16, 17}));
 }
 
 TEST(Gemm, OldVersionsBroadcastOnRequest) {
-  const auto y = run_old("Gemm", 6, attributes({{"broadcast", std::int64_t{1}}}), {floats({1, 1}, {2}), floats({1, 2}, {3, 4}), floats({2}, {1, 1})}).value();
+  const auto y = run_old("Gemm", 6, attributes({{"broadcast", std::int64_t{1}}}),
+                         {floats({1, 1}, {2}), floats({1, 2}, {3, 4}), floats({2}, {1, 1})})
+                     .value();
   EXPECT_EQ(to_vector(y.outputs[0]), (std::vector<float>{7, 9}));
   EXPECT_FALSE(y.node.attributes.has("broadcast"));
 }
 
 TEST(GemmErrors, NameTheInput) {
-  EXPECT_EQ(infer_text("Gemm", {}, {"fp32[2, 3, 1]", "fp32[3, 2]"}), "Gemm: input 'A': expected rank 2, found rank 3");
-  EXPECT_EQ(infer_text("Gemm", {}, {"fp32[2, 3]", "fp32[4, 2]"}), "Gemm: inner size of input 'B': expected 3 (as 'A' of shape [2, 3] has), found 4");
-  EXPECT_EQ(infer_text("Gemm", attributes({{"transA", std::int64_t{1}}}), {"fp32[3, 2]", "fp32[4, 2]"}),
-            "Gemm: inner size of input 'B': expected 3 (as 'A' of shape [3, 2] has transposed), found 4");
-  EXPECT_EQ(infer_text("Gemm", {}, {"fp32[2, 3]", "fp32[3, 4]", "fp32[3]"}), "Gemm: input 'C': expected a shape that broadcasts to [2, 4], found [3]");
+  EXPECT_EQ(infer_text("Gemm", {}, {"fp32[2, 3, 1]", "fp32[3, 2]"}),
+            "Gemm: input 'A': expected rank 2, found rank 3");
+  EXPECT_EQ(infer_text("Gemm", {}, {"fp32[2, 3]", "fp32[4, 2]"}),
+            "Gemm: inner size of input 'B': expected 3 (as 'A' of shape [2, 3] has), found 4");
+  EXPECT_EQ(
+      infer_text("Gemm", attributes({{"transA", std::int64_t{1}}}), {"fp32[3, 2]", "fp32[4, 2]"}),
+      "Gemm: inner size of input 'B': expected 3 (as 'A' of shape [3, 2] has transposed), found 4");
+  EXPECT_EQ(infer_text("Gemm", {}, {"fp32[2, 3]", "fp32[3, 4]", "fp32[3]"}),
+            "Gemm: input 'C': expected a shape that broadcasts to [2, 4], found [3]");
 }
 
 TEST(GemmWork, CountsTwoFlopsForEachProduct) {
-  const TensorSpec inputs[] = {{DType::kFp32, {128, 768}, true}, {DType::kFp32, {768, 2304}, true}}, outputs[] = {{DType::kFp32, {128, 2304}, true}};
-  EXPECT_DOUBLE_EQ(work_of(*find_op("", "Gemm"), {}, inputs, outputs).flops, 2.0 * 128 * 768 * 2304);
-  EXPECT_DOUBLE_EQ(work_of(*find_op("", "MatMul"), {}, inputs, outputs).flops, 2.0 * 128 * 768 * 2304);
+  const TensorSpec inputs[] = {{DType::kFp32, {128, 768}, true}, {DType::kFp32, {768, 2304}, true}},
+                   outputs[] = {{DType::kFp32, {128, 2304}, true}};
+  EXPECT_DOUBLE_EQ(work_of(*find_op("", "Gemm"), {}, inputs, outputs).flops,
+                   2.0 * 128 * 768 * 2304);
+  EXPECT_DOUBLE_EQ(work_of(*find_op("", "MatMul"), {}, inputs, outputs).flops,
+                   2.0 * 128 * 768 * 2304);
 }
 
 TEST(Einsum, SumsOverNamedIndices) {
   const Tensor m = floats({2, 2}, {1, 2, 3, 4});
   const auto with = [&](std::string equation, const std::vector<Tensor>& inputs) {
-    return to_vector(run_op("Einsum", attributes({{"equation", std::move(equation)}}), inputs).value()[0]);
+    return to_vector(
+        run_op("Einsum", attributes({{"equation", std::move(equation)}}), inputs).value()[0]);
   };
   EXPECT_EQ(with("ij,jk->ik", {m, m}), (std::vector<float>{7, 10, 15, 22}));
   EXPECT_EQ(with("ii", {m}), (std::vector<float>{5}));
   EXPECT_EQ(with("ii->i", {m}), (std::vector<float>{1, 4}));
-  EXPECT_EQ(with("ba", {m}), (std::vector<float>{1, 3, 2, 4}));  // the implied output is in alphabetical order
+  EXPECT_EQ(with("ba", {m}),
+            (std::vector<float>{1, 3, 2, 4}));  // the implied output is in alphabetical order
   EXPECT_EQ(with("...i ->...", {m}), (std::vector<float>{3, 7}));
-  EXPECT_EQ(infer_text("Einsum", attributes({{"equation", std::string("bhqd,bhkd->bhqk")}}), {"fp32[b, 12, q, 64]", "fp32[b, 12, k, 64]"}), "fp32[b, 12, q, k]");
+  EXPECT_EQ(infer_text("Einsum", attributes({{"equation", std::string("bhqd,bhkd->bhqk")}}),
+                       {"fp32[b, 12, q, 64]", "fp32[b, 12, k, 64]"}),
+            "fp32[b, 12, q, k]");
 }
 
 TEST(EinsumErrors, NameTheEquation) {
-  const auto with = [](std::string equation) { return infer_text("Einsum", attributes({{"equation", std::move(equation)}}), {"fp32[2, 3]", "fp32[4, 5]"}); };
+  const auto with = [](std::string equation) {
+    return infer_text("Einsum", attributes({{"equation", std::move(equation)}}),
+                      {"fp32[2, 3]", "fp32[4, 5]"});
+  };
   EXPECT_EQ(with("ij"), "Einsum: equation: expected 2 terms, one for each input, found 1");
   EXPECT_EQ(with("ij,jk"), "Einsum: equation: index 'j': expected size 3, found 4");
   EXPECT_EQ(with("ij,k"), "Einsum: equation: input 1: expected rank 1 for its term, found rank 2");
   EXPECT_EQ(with("ij,kl->im"), "Einsum: equation: index 'm' of the output stands in no term");
   EXPECT_EQ(with("ij,kl->ii"), "Einsum: equation: index 'i' stands twice in the output");
-  EXPECT_EQ(with("i2,kl"), "Einsum: equation: expected letters and at most one '...' in a term, found 'i2'");
+  EXPECT_EQ(with("i2,kl"),
+            "Einsum: equation: expected letters and at most one '...' in a term, found 'i2'");
 }
 
 TEST(QuantizeLinear, RoundsHalfToEvenAndSaturates) {
-  const auto y = run_op("QuantizeLinear", {}, {floats({6}, {0, 1, 3, 5, 1000, -1000}), floats({}, {2}), bytes<std::uint8_t>(DType::kUInt8, {}, {128})}).value();
+  const auto y = run_op("QuantizeLinear", {},
+                        {floats({6}, {0, 1, 3, 5, 1000, -1000}), floats({}, {2}),
+                         bytes<std::uint8_t>(DType::kUInt8, {}, {128})})
+                     .value();
   EXPECT_THAT(y[0].span<std::uint8_t>(), ::testing::ElementsAre(128, 128, 130, 130, 255, 0));
 }
 
 TEST(DequantizeLinear, TakesAScaleForEachIndexOfTheAxis) {
   const Tensor x = bytes<std::int8_t>(DType::kInt8, {2, 2}, {1, 2, 3, 4});
-  const auto y = run_op("DequantizeLinear", attributes({{"axis", std::int64_t{0}}}), {x, floats({2}, {1, 10}), bytes<std::int8_t>(DType::kInt8, {2}, {0, 1})}).value();
+  const auto y = run_op("DequantizeLinear", attributes({{"axis", std::int64_t{0}}}),
+                        {x, floats({2}, {1, 10}), bytes<std::int8_t>(DType::kInt8, {2}, {0, 1})})
+                     .value();
   EXPECT_EQ(to_vector(y[0]), (std::vector<float>{1, 2, 20, 30}));
 }
 
 TEST(DequantizeLinear, TakesAScaleForEachBlock) {
   const Tensor x = bytes<std::int8_t>(DType::kInt8, {1, 5}, {1, 1, 1, 1, 1});
-  const auto y = run_op("DequantizeLinear", attributes({{"axis", std::int64_t{1}}, {"block_size", std::int64_t{2}}}), {x, floats({1, 3}, {1, 2, 3})}).value();
+  const auto y = run_op("DequantizeLinear",
+                        attributes({{"axis", std::int64_t{1}}, {"block_size", std::int64_t{2}}}),
+                        {x, floats({1, 3}, {1, 2, 3})})
+                     .value();
   EXPECT_EQ(to_vector(y[0]), (std::vector<float>{1, 1, 2, 2, 3}));
 }
 
 TEST(QuantizeErrors, NameTheParameter) {
-  EXPECT_EQ(infer_text("QuantizeLinear", {}, {"fp32[2, 3]", "fp32[2]"}), "QuantizeLinear: elements of scale: expected 3 (one for each index of axis 1), found 2");
-  EXPECT_EQ(infer_text("QuantizeLinear", {}, {"fp32[2, 3]", "fp32[3, 2]"}), "QuantizeLinear: scale: expected rank 0 or 1, found rank 2");
-  EXPECT_EQ(infer_text("QuantizeLinear", {}, {"fp32[2, 3]", "fp32[3]", "int8[2]"}), "QuantizeLinear: zero point: expected shape [3] as scale has, found [2]");
-  EXPECT_EQ(infer_text("QuantizeLinear", attributes({{"output_dtype", std::int64_t{3}}}), {"fp32[2, 3]", "fp32[]", "uint8[]"}),
+  EXPECT_EQ(
+      infer_text("QuantizeLinear", {}, {"fp32[2, 3]", "fp32[2]"}),
+      "QuantizeLinear: elements of scale: expected 3 (one for each index of axis 1), found 2");
+  EXPECT_EQ(infer_text("QuantizeLinear", {}, {"fp32[2, 3]", "fp32[3, 2]"}),
+            "QuantizeLinear: scale: expected rank 0 or 1, found rank 2");
+  EXPECT_EQ(infer_text("QuantizeLinear", {}, {"fp32[2, 3]", "fp32[3]", "int8[2]"}),
+            "QuantizeLinear: zero point: expected shape [3] as scale has, found [2]");
+  EXPECT_EQ(infer_text("QuantizeLinear", attributes({{"output_dtype", std::int64_t{3}}}),
+                       {"fp32[2, 3]", "fp32[]", "uint8[]"}),
             "QuantizeLinear: output_dtype: expected uint8 as the zero point has, found int8");
-  EXPECT_EQ(infer_text("DequantizeLinear", attributes({{"output_dtype", std::int64_t{7}}}), {"int8[2, 3]", "fp32[]"}),
+  EXPECT_EQ(infer_text("DequantizeLinear", attributes({{"output_dtype", std::int64_t{7}}}),
+                       {"int8[2, 3]", "fp32[]"}),
             "DequantizeLinear: output_dtype: expected a dtype that the operator gives, found 7");
-  EXPECT_EQ(infer_text("DequantizeLinear", attributes({{"block_size", std::int64_t{2}}}), {"int8[2, 5]", "fp32[2, 2]"}),
+  EXPECT_EQ(infer_text("DequantizeLinear", attributes({{"block_size", std::int64_t{2}}}),
+                       {"int8[2, 5]", "fp32[2, 2]"}),
             "DequantizeLinear: size 1 of scale: expected 3 (for blocks of 2), found 2");
 }
 
@@ -158,14 +204,20 @@ TEST(DynamicQuantizeLinear, MapsTheRangeToBytes) {
 TEST(QuantizedProducts, SubtractZeroPoints) {
   const Tensor a = bytes<std::uint8_t>(DType::kUInt8, {1, 2}, {11, 7});
   const Tensor b = bytes<std::uint8_t>(DType::kUInt8, {2, 1}, {1, 4});
-  const auto y = run_op("MatMulInteger", {}, {a, b, bytes<std::uint8_t>(DType::kUInt8, {}, {12}), Tensor()}).value();
+  const auto y =
+      run_op("MatMulInteger", {}, {a, b, bytes<std::uint8_t>(DType::kUInt8, {}, {12}), Tensor()})
+          .value();
   EXPECT_EQ(y[0].span<std::int32_t>()[0], -1 * 1 + -5 * 4);
-  EXPECT_EQ(error_text(run_op("MatMulInteger", {}, {a, b, bytes<std::uint8_t>(DType::kUInt8, {3}, {1, 2, 3})})),
-            "MatMulInteger: input 'a_zero_point': expected 1 element for all or one for each of 1, found 3");
+  EXPECT_EQ(error_text(run_op("MatMulInteger", {},
+                              {a, b, bytes<std::uint8_t>(DType::kUInt8, {3}, {1, 2, 3})})),
+            "MatMulInteger: input 'a_zero_point': expected 1 element for all or one for each of 1, "
+            "found 3");
   const Tensor x = bytes<std::uint8_t>(DType::kUInt8, {1, 1, 2}, {5, 6});
   const Tensor w = bytes<std::int8_t>(DType::kInt8, {1, 1, 2}, {1, -2});
   // Padding is the zero point: it adds nothing.
-  const auto conv = run_op("ConvInteger", attributes({{"pads", std::vector<std::int64_t>{1, 0}}}), {x, w, bytes<std::uint8_t>(DType::kUInt8, {}, {4})}).value();
+  const auto conv = run_op("ConvInteger", attributes({{"pads", std::vector<std::int64_t>{1, 0}}}),
+                           {x, w, bytes<std::uint8_t>(DType::kUInt8, {}, {4})})
+                        .value();
   EXPECT_THAT(conv[0].span<std::int32_t>(), ::testing::ElementsAre(-2, 1 - 4));
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 
-// Float tensors as arrays of one C++ type: kernels compute in float or double, whatever the dtype in memory.
+// Float tensors as arrays of one C++ type: kernels compute in float or double, whatever the dtype
+// in memory.
 
 #include <cstdint>
 #include <vector>
@@ -11,8 +12,8 @@
 
 namespace tessera::ops::nn {
 
-// Elements of a tensor as T (float or double): its own memory where it has that type, else a converted copy. Integers that T
-// holds exactly are fine. The view must outlive the object.
+// Elements of a tensor as T (float or double): its own memory where it has that type, else a
+// converted copy. Integers that T holds exactly are fine. The view must outlive the object.
 template <typename T>
 class Reals {
  public:
@@ -36,7 +37,8 @@ class Reals {
   std::vector<T> copy_;
 };
 
-// Memory for a result in T: the output's own where it has that type, else a copy that finish() rounds into the output.
+// Memory for a result in T: the output's own where it has that type, else a copy that finish()
+// rounds into the output.
 template <typename T>
 class RealResult {
  public:
@@ -61,11 +63,13 @@ class RealResult {
   std::vector<T> copy_;
 };
 
-// body(Tag<T>) with T = double for fp64 and float for the narrower floats; an error for other dtypes.
+// body(Tag<T>) with T = double for fp64 and float for the narrower floats; an error for other
+// dtypes.
 template <typename Body>
 Status with_real(DType dtype, Body&& body) {
   if (dtype == DType::kFp64) return body(Tag<double>{});
-  if (dtype == DType::kFp32 || dtype == DType::kFp16 || dtype == DType::kBf16) return body(Tag<float>{});
+  if (dtype == DType::kFp32 || dtype == DType::kFp16 || dtype == DType::kBf16)
+    return body(Tag<float>{});
   return unsupported_dtype(dtype);
 }
 

@@ -22,21 +22,28 @@ using nn::RecurrentSizes;
 enum Input : std::size_t { kX, kW, kR, kB, kLengths, kInitialH, kInitialC, kPeepholes };
 
 // Shapes of Y, and of Y_h and Y_c.
-std::pair<Shape, Shape> output_shapes(const RecurrentOptions& options, const RecurrentSizes& sizes) {
+std::pair<Shape, Shape> output_shapes(const RecurrentOptions& options,
+                                      const RecurrentSizes& sizes) {
   const Dim directions(options.directions);
-  if (options.batch_first) return {{sizes.batch, sizes.steps, directions, sizes.hidden}, {sizes.batch, directions, sizes.hidden}};
-  return {{sizes.steps, directions, sizes.batch, sizes.hidden}, {directions, sizes.batch, sizes.hidden}};
+  if (options.batch_first)
+    return {{sizes.batch, sizes.steps, directions, sizes.hidden},
+            {sizes.batch, directions, sizes.hidden}};
+  return {{sizes.steps, directions, sizes.batch, sizes.hidden},
+          {directions, sizes.batch, sizes.hidden}};
 }
 
 Status infer_recurrent(InferContext& context) {
   TESSERA_ASSIGN(const InferInput* x, tensor_input(context, kX));
   TESSERA_ASSIGN(const InferInput* w, tensor_input(context, kW));
   TESSERA_ASSIGN(const InferInput* r, tensor_input(context, kR));
-  TESSERA_ASSIGN(const RecurrentOptions options, nn::read_recurrent(context.op.name, context.attributes));
+  TESSERA_ASSIGN(const RecurrentOptions options,
+                 nn::read_recurrent(context.op.name, context.attributes));
   std::optional<Shape> all;
   std::optional<Shape> last;
   if (x->type.shape && w->type.shape && r->type.shape) {
-    TESSERA_ASSIGN(const RecurrentSizes sizes, nn::recurrent_sizes(context.op.name, options, *x->type.shape, *w->type.shape, *r->type.shape));
+    TESSERA_ASSIGN(const RecurrentSizes sizes,
+                   nn::recurrent_sizes(context.op.name, options, *x->type.shape, *w->type.shape,
+                                       *r->type.shape));
     std::tie(all, last) = output_shapes(options, sizes);
   }
   set_output(context, 0, x->type.dtype, std::move(all));
@@ -54,38 +61,51 @@ struct Call {
   std::vector<double> y, y_h, y_c;
 
   // Index of the first hidden unit in Y, and in Y_h, Y_c and the initial states.
-  [[nodiscard]] std::int64_t at_step(std::int64_t step, std::int64_t direction, std::int64_t item) const {
-    const std::int64_t row = options.batch_first ? (item * steps + step) * options.directions + direction
-                                                 : (step * options.directions + direction) * batch + item;
+  [[nodiscard]] std::int64_t at_step(std::int64_t step, std::int64_t direction,
+                                     std::int64_t item) const {
+    const std::int64_t row = options.batch_first
+                                 ? (item * steps + step) * options.directions + direction
+                                 : (step * options.directions + direction) * batch + item;
     return row * hidden;
   }
   [[nodiscard]] std::int64_t at_state(std::int64_t direction, std::int64_t item) const {
-    return (options.batch_first ? item * options.directions + direction : direction * batch + item) * hidden;
+    return (options.batch_first ? item * options.directions + direction
+                                : direction * batch + item) *
+           hidden;
   }
   [[nodiscard]] const double* x_at(std::int64_t step, std::int64_t item) const {
     return x.data() + (options.batch_first ? item * steps + step : step * batch + item) * input;
   }
   [[nodiscard]] nn::CellParameters parameters(std::int64_t direction) const {
     const std::int64_t rows = options.gates * hidden;
-    return {w.data() + direction * rows * input, r.data() + direction * rows * hidden, b.empty() ? nullptr : b.data() + direction * 2 * rows,
-            p.empty() ? nullptr : p.data() + direction * 3 * hidden, input, hidden};
+    return {w.data() + direction * rows * input,
+            r.data() + direction * rows * hidden,
+            b.empty() ? nullptr : b.data() + direction * 2 * rows,
+            p.empty() ? nullptr : p.data() + direction * 3 * hidden,
+            input,
+            hidden};
   }
 };
 
-std::vector<double> initial_state(const std::vector<double>& states, std::int64_t at, std::int64_t hidden) {
+std::vector<double> initial_state(const std::vector<double>& states, std::int64_t at,
+                                  std::int64_t hidden) {
   if (states.empty()) return std::vector<double>(static_cast<std::size_t>(hidden), 0.0);
   return {states.begin() + at, states.begin() + at + hidden};
 }
 
-// All steps of one item in one direction. Steps past its length leave Y at 0 and the state as it is.
+// All steps of one item in one direction. Steps past its length leave Y at 0 and the state as it
+// is.
 void run_item(Call& call, std::int64_t direction, std::int64_t item) {
   const bool backwards = call.options.reverse || direction == 1;
-  const std::size_t activations = call.options.activations.size() / static_cast<std::size_t>(call.options.directions);
-  const nn::Activation* first = call.options.activations.data() + static_cast<std::size_t>(direction) * activations;
+  const std::size_t activations =
+      call.options.activations.size() / static_cast<std::size_t>(call.options.directions);
+  const nn::Activation* first =
+      call.options.activations.data() + static_cast<std::size_t>(direction) * activations;
   const std::int64_t state = call.at_state(direction, item);
   std::vector<double> h = initial_state(call.h, state, call.hidden);
   std::vector<double> c = initial_state(call.c, state, call.hidden);
-  const std::int64_t length = call.lengths.empty() ? call.steps : call.lengths[static_cast<std::size_t>(item)];
+  const std::int64_t length =
+      call.lengths.empty() ? call.steps : call.lengths[static_cast<std::size_t>(item)];
   for (std::int64_t s = 0; s < length; ++s) {
     const std::int64_t step = backwards ? length - 1 - s : s;
     nn::step_cell(call.options, first, call.parameters(direction), call.x_at(step, item), h, c);
@@ -95,11 +115,14 @@ void run_item(Call& call, std::int64_t direction, std::int64_t item) {
   std::copy(c.begin(), c.end(), call.y_c.begin() + state);
 }
 
-Result<std::vector<double>> optional_operand(const KernelContext& context, std::string_view op, std::string_view name, std::size_t index,
+Result<std::vector<double>> optional_operand(const KernelContext& context, std::string_view op,
+                                             std::string_view name, std::size_t index,
                                              std::int64_t expected) {
   const TensorView* view = context.input(index);
   if (view == nullptr) return std::vector<double>();
-  if (view->numel() != expected) return nn::op_error(op, fmt::format("input '{}': expected {} elements, found {}", name, expected, view->numel()));
+  if (view->numel() != expected)
+    return nn::op_error(op, fmt::format("input '{}': expected {} elements, found {}", name,
+                                        expected, view->numel()));
   return nn::doubles(*view);
 }
 
@@ -108,11 +131,14 @@ Status read_lengths(const KernelContext& context, std::string_view op, Call& cal
   if (view == nullptr) return {};
   call.lengths = to_int64_vector(*view);
   if (static_cast<std::int64_t>(call.lengths.size()) != call.batch) {
-    return nn::op_error(op, fmt::format("input 'sequence_lens': expected {} elements, found {}", call.batch, call.lengths.size()));
+    return nn::op_error(op, fmt::format("input 'sequence_lens': expected {} elements, found {}",
+                                        call.batch, call.lengths.size()));
   }
   for (const std::int64_t length : call.lengths) {
     if (length < 0 || length > call.steps) {
-      return nn::op_error(op, fmt::format("input 'sequence_lens': expected values from 0 to {}, found {}", call.steps, length));
+      return nn::op_error(
+          op, fmt::format("input 'sequence_lens': expected values from 0 to {}, found {}",
+                          call.steps, length));
     }
   }
   return {};
@@ -124,7 +150,9 @@ Result<Call> read_call(const KernelContext& context, std::string_view op) {
   TESSERA_ASSIGN(const TensorView* r, kernel_input(context, kR));
   Call call;
   TESSERA_ASSIGN(call.options, nn::read_recurrent(op, context.attributes()));
-  TESSERA_ASSIGN(const RecurrentSizes sizes, nn::recurrent_sizes(op, call.options, to_shape(x->dims), to_shape(w->dims), to_shape(r->dims)));
+  TESSERA_ASSIGN(const RecurrentSizes sizes,
+                 nn::recurrent_sizes(op, call.options, to_shape(x->dims), to_shape(w->dims),
+                                     to_shape(r->dims)));
   call.steps = sizes.steps.constant().value();
   call.batch = sizes.batch.constant().value();
   call.input = sizes.input.constant().value();
@@ -133,10 +161,13 @@ Result<Call> read_call(const KernelContext& context, std::string_view op) {
   call.w = nn::doubles(*w);
   call.r = nn::doubles(*r);
   const std::int64_t states = call.options.directions * call.batch * call.hidden;
-  TESSERA_ASSIGN(call.b, optional_operand(context, op, "B", kB, call.options.directions * 2 * call.options.gates * call.hidden));
+  TESSERA_ASSIGN(call.b,
+                 optional_operand(context, op, "B", kB,
+                                  call.options.directions * 2 * call.options.gates * call.hidden));
   TESSERA_ASSIGN(call.h, optional_operand(context, op, "initial_h", kInitialH, states));
   TESSERA_ASSIGN(call.c, optional_operand(context, op, "initial_c", kInitialC, states));
-  TESSERA_ASSIGN(call.p, optional_operand(context, op, "P", kPeepholes, call.options.directions * 3 * call.hidden));
+  TESSERA_ASSIGN(call.p, optional_operand(context, op, "P", kPeepholes,
+                                          call.options.directions * 3 * call.hidden));
   TESSERA_TRY(read_lengths(context, op, call));
   call.y.assign(static_cast<std::size_t>(call.steps * states), 0.0);
   call.y_h.assign(static_cast<std::size_t>(states), 0.0);
@@ -147,10 +178,13 @@ Result<Call> read_call(const KernelContext& context, std::string_view op) {
 Status run(KernelContext& context, std::string_view op) {
   TESSERA_ASSIGN(Call call, read_call(context, op));
   const DType dtype = context.input(kX)->dtype;
-  context.parallel_for(call.options.directions * call.batch, 1, [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t i = begin; i < end; ++i) run_item(call, i / call.batch, i % call.batch);
-  });
-  const auto shapes = output_shapes(call.options, {Dim(call.steps), Dim(call.batch), Dim(call.input), Dim(call.hidden)});
+  context.parallel_for(call.options.directions * call.batch, 1,
+                       [&](std::int64_t begin, std::int64_t end) {
+                         for (std::int64_t i = begin; i < end; ++i)
+                           run_item(call, i / call.batch, i % call.batch);
+                       });
+  const auto shapes = output_shapes(
+      call.options, {Dim(call.steps), Dim(call.batch), Dim(call.input), Dim(call.hidden)});
   const std::vector<double>* results[] = {&call.y, &call.y_h, &call.y_c};
   for (std::size_t i = 0; i < std::min<std::size_t>(3, context.output_count()); ++i) {
     const Dims dims = constant_dims(i == 0 ? shapes.first : shapes.second).value();
@@ -160,24 +194,34 @@ Status run(KernelContext& context, std::string_view op) {
   return {};
 }
 
-Status lstm_kernel(KernelContext& context) { return run(context, "LSTM"); }
-Status gru_kernel(KernelContext& context) { return run(context, "GRU"); }
-Status rnn_kernel(KernelContext& context) { return run(context, "RNN"); }
+Status lstm_kernel(KernelContext& context) {
+  return run(context, "LSTM");
+}
+Status gru_kernel(KernelContext& context) {
+  return run(context, "GRU");
+}
+Status rnn_kernel(KernelContext& context) {
+  return run(context, "RNN");
+}
 
 // Each step multiplies the input by W and the state by R.
-Work recurrent_work(const Attributes&, std::span<const TensorSpec> inputs, std::span<const TensorSpec> outputs) {
+Work recurrent_work(const Attributes&, std::span<const TensorSpec> inputs,
+                    std::span<const TensorSpec> outputs) {
   Work work = nn::operand_traffic(inputs, outputs);
   const Dims& x = inputs[kX].dims;
-  work.flops = 2 * static_cast<double>(x[0] * x[1]) * static_cast<double>(numel(inputs[kW].dims) + numel(inputs[kR].dims));
+  work.flops = 2 * static_cast<double>(x[0] * x[1]) *
+               static_cast<double>(numel(inputs[kW].dims) + numel(inputs[kR].dims));
   return work;
 }
 
-// Versions before 7 had output_sequence, which said whether Y is there at all; the node's outputs say so too.
+// Versions before 7 had output_sequence, which said whether Y is there at all; the node's outputs
+// say so too.
 Status upgrade_output_sequence(UpgradeNode& node, int, UpgradeBuilder&) {
   erase_attributes(node, {"output_sequence"});
   const AttributeValue* direction = node.attributes.find("direction");
   const auto* text = direction == nullptr ? nullptr : std::get_if<std::string>(direction);
-  if (text != nullptr && *text == "foward") node.attributes.erase("direction");  // the default of GRU-1, as the standard spells it
+  if (text != nullptr && *text == "foward")
+    node.attributes.erase("direction");  // the default of GRU-1, as the standard spells it
   return {};
 }
 
@@ -185,10 +229,20 @@ OpSchema schema(std::string_view name, std::vector<int> versions, KernelFn kerne
   OpSchema op;
   op.name = name;
   op.versions = std::move(versions);
-  op.inputs = {required("X", "T"), required("W", "T"), required("R", "T"), optional("B", "T"), optional("sequence_lens", "T1"), optional("initial_h", "T")};
+  op.inputs = {required("X", "T"),
+               required("W", "T"),
+               required("R", "T"),
+               optional("B", "T"),
+               optional("sequence_lens", "T1"),
+               optional("initial_h", "T")};
   op.outputs = {optional("Y", "T"), optional("Y_h", "T")};
-  op.attributes = {attr("activation_alpha", AttrType::kFloats), attr("activation_beta", AttrType::kFloats), attr("activations", AttrType::kStrings),
-                   attr("clip", AttrType::kFloat), attr("direction", AttrType::kString), attr("hidden_size", AttrType::kInt), attr("layout", AttrType::kInt)};
+  op.attributes = {attr("activation_alpha", AttrType::kFloats),
+                   attr("activation_beta", AttrType::kFloats),
+                   attr("activations", AttrType::kStrings),
+                   attr("clip", AttrType::kFloat),
+                   attr("direction", AttrType::kString),
+                   attr("hidden_size", AttrType::kInt),
+                   attr("layout", AttrType::kInt)};
   op.type_variables = {{"T", kFloatTypes}, {"T1", dtype_bit(DType::kInt32)}};
   op.structure = Structure::kOther;
   op.infer = infer_recurrent;

@@ -39,17 +39,22 @@ std::vector<std::string> default_activations(CellKind kind) {
   return {"Tanh"};
 }
 
-// Parameters are taken from activation_alpha and activation_beta in order, by those activations that have them.
-Result<std::vector<Activation>> read_activations(std::string_view op, const Attributes& attributes, const RecurrentOptions& options) {
+// Parameters are taken from activation_alpha and activation_beta in order, by those activations
+// that have them.
+Result<std::vector<Activation>> read_activations(std::string_view op, const Attributes& attributes,
+                                                 const RecurrentOptions& options) {
   const std::vector<std::string> defaults = default_activations(options.kind);
   const std::size_t expected = defaults.size() * static_cast<std::size_t>(options.directions);
   std::vector<std::string> names;
   const AttributeValue* given = attributes.find("activations");
-  if (given != nullptr && std::holds_alternative<std::vector<std::string>>(*given)) names = std::get<std::vector<std::string>>(*given);
+  if (given != nullptr && std::holds_alternative<std::vector<std::string>>(*given))
+    names = std::get<std::vector<std::string>>(*given);
   if (names.empty()) {
     while (names.size() < expected) names.insert(names.end(), defaults.begin(), defaults.end());
   }
-  if (names.size() < expected) return op_error(op, fmt::format("activations: expected {} values, found {}", expected, names.size()));
+  if (names.size() < expected)
+    return op_error(
+        op, fmt::format("activations: expected {} values, found {}", expected, names.size()));
   const std::vector<float> alphas = attributes.get_floats("activation_alpha");
   const std::vector<float> betas = attributes.get_floats("activation_beta");
   std::size_t alpha_at = 0;
@@ -57,12 +62,19 @@ Result<std::vector<Activation>> read_activations(std::string_view op, const Attr
   std::vector<Activation> activations;
   for (std::size_t i = 0; i < expected; ++i) {
     std::string name = names[i];
-    std::transform(name.begin(), name.end(), name.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-    const auto* found = std::find_if(std::begin(kActivations), std::end(kActivations), [&](const NamedActivation& a) { return a.name == name; });
-    if (found == std::end(kActivations)) return op_error(op, fmt::format("activations[{}]: expected the name of an activation, found '{}'", i, names[i]));
+    std::transform(name.begin(), name.end(), name.begin(),
+                   [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+    const auto* found = std::find_if(std::begin(kActivations), std::end(kActivations),
+                                     [&](const NamedActivation& a) { return a.name == name; });
+    if (found == std::end(kActivations))
+      return op_error(
+          op, fmt::format("activations[{}]: expected the name of an activation, found '{}'", i,
+                          names[i]));
     Activation activation{found->kind, found->alpha, found->beta};
-    if (found->has_alpha && alpha_at < alphas.size()) activation.alpha = static_cast<double>(alphas[alpha_at++]);
-    if (found->has_beta && beta_at < betas.size()) activation.beta = static_cast<double>(betas[beta_at++]);
+    if (found->has_alpha && alpha_at < alphas.size())
+      activation.alpha = static_cast<double>(alphas[alpha_at++]);
+    if (found->has_beta && beta_at < betas.size())
+      activation.beta = static_cast<double>(betas[beta_at++]);
     activations.push_back(activation);
   }
   return activations;
@@ -74,36 +86,53 @@ double dot(const double* a, const double* b, std::int64_t count) {
   return sum;
 }
 
-double bias(const CellParameters& p, std::int64_t row) { return p.b == nullptr ? 0.0 : p.b[row]; }
+double bias(const CellParameters& p, std::int64_t row) {
+  return p.b == nullptr ? 0.0 : p.b[row];
+}
 
 // x * W for a row of gates, with W's bias.
-double from_input(const CellParameters& p, std::int64_t row, const double* x) { return dot(p.w + row * p.input, x, p.input) + bias(p, row); }
+double from_input(const CellParameters& p, std::int64_t row, const double* x) {
+  return dot(p.w + row * p.input, x, p.input) + bias(p, row);
+}
 
 // h * R for a row of gates, with R's bias.
-double from_state(const RecurrentOptions& options, const CellParameters& p, std::int64_t row, const std::vector<double>& h) {
+double from_state(const RecurrentOptions& options, const CellParameters& p, std::int64_t row,
+                  const std::vector<double>& h) {
   return dot(p.r + row * p.hidden, h.data(), p.hidden) + bias(p, options.gates * p.hidden + row);
 }
 
-double clipped(const RecurrentOptions& options, double value) { return options.clip ? std::clamp(value, -*options.clip, *options.clip) : value; }
+double clipped(const RecurrentOptions& options, double value) {
+  return options.clip ? std::clamp(value, -*options.clip, *options.clip) : value;
+}
 
-void step_lstm(const RecurrentOptions& options, const Activation* f, const CellParameters& p, const double* x, std::vector<double>& h,
-               std::vector<double>& c) {
+void step_lstm(const RecurrentOptions& options, const Activation* f, const CellParameters& p,
+               const double* x, std::vector<double>& h, std::vector<double>& c) {
   const std::vector<double> before = h;
-  const auto gate = [&](std::int64_t index, std::int64_t i) { return from_input(p, index * p.hidden + i, x) + from_state(options, p, index * p.hidden + i, before); };
-  const auto peephole = [&](std::int64_t index, std::int64_t i, double state) { return p.p == nullptr ? 0.0 : p.p[index * p.hidden + i] * state; };
+  const auto gate = [&](std::int64_t index, std::int64_t i) {
+    return from_input(p, index * p.hidden + i, x) +
+           from_state(options, p, index * p.hidden + i, before);
+  };
+  const auto peephole = [&](std::int64_t index, std::int64_t i, double state) {
+    return p.p == nullptr ? 0.0 : p.p[index * p.hidden + i] * state;
+  };
   for (std::int64_t i = 0; i < p.hidden; ++i) {
     double& cell = c[static_cast<std::size_t>(i)];
     const double input = f[0](clipped(options, gate(0, i) + peephole(0, i, cell)));
-    const double forget = options.input_forget ? 1 - input : f[0](clipped(options, gate(2, i) + peephole(2, i, cell)));
+    const double forget = options.input_forget
+                              ? 1 - input
+                              : f[0](clipped(options, gate(2, i) + peephole(2, i, cell)));
     cell = forget * cell + input * f[1](clipped(options, gate(3, i)));
     const double output = f[0](clipped(options, gate(1, i) + peephole(1, i, cell)));
     h[static_cast<std::size_t>(i)] = output * f[2](cell);
   }
 }
 
-void step_gru(const RecurrentOptions& options, const Activation* f, const CellParameters& p, const double* x, std::vector<double>& h) {
+void step_gru(const RecurrentOptions& options, const Activation* f, const CellParameters& p,
+              const double* x, std::vector<double>& h) {
   const std::vector<double> before = h;
-  const auto gate = [&](std::int64_t row) { return f[0](clipped(options, from_input(p, row, x) + from_state(options, p, row, before))); };
+  const auto gate = [&](std::int64_t row) {
+    return f[0](clipped(options, from_input(p, row, x) + from_state(options, p, row, before)));
+  };
   std::vector<double> reset(before.size());
   std::vector<double> masked(before.size());
   for (std::int64_t i = 0; i < p.hidden; ++i) {
@@ -114,17 +143,21 @@ void step_gru(const RecurrentOptions& options, const Activation* f, const CellPa
   for (std::int64_t i = 0; i < p.hidden; ++i) {
     const auto at = static_cast<std::size_t>(i);
     const std::int64_t row = 2 * p.hidden + i;
-    const double state = options.linear_before_reset ? reset[at] * from_state(options, p, row, before) : from_state(options, p, row, masked);
+    const double state = options.linear_before_reset
+                             ? reset[at] * from_state(options, p, row, before)
+                             : from_state(options, p, row, masked);
     const double candidate = f[1](clipped(options, from_input(p, row, x) + state));
     const double update = gate(i);
     h[at] = (1 - update) * candidate + update * before[at];
   }
 }
 
-void step_rnn(const RecurrentOptions& options, const Activation* f, const CellParameters& p, const double* x, std::vector<double>& h) {
+void step_rnn(const RecurrentOptions& options, const Activation* f, const CellParameters& p,
+              const double* x, std::vector<double>& h) {
   const std::vector<double> before = h;
   for (std::int64_t i = 0; i < p.hidden; ++i) {
-    h[static_cast<std::size_t>(i)] = f[0](clipped(options, from_input(p, i, x) + from_state(options, p, i, before)));
+    h[static_cast<std::size_t>(i)] =
+        f[0](clipped(options, from_input(p, i, x) + from_state(options, p, i, before)));
   }
 }
 
@@ -153,12 +186,15 @@ Result<RecurrentOptions> read_recurrent(std::string_view op, const Attributes& a
   options.gates = options.kind == CellKind::kLstm ? 4 : options.kind == CellKind::kGru ? 3 : 1;
   const std::string direction = attributes.get_string("direction", "forward");
   if (direction != "forward" && direction != "reverse" && direction != "bidirectional") {
-    return op_error(op, fmt::format("direction: expected forward, reverse or bidirectional, found '{}'", direction));
+    return op_error(op,
+                    fmt::format("direction: expected forward, reverse or bidirectional, found '{}'",
+                                direction));
   }
   options.directions = direction == "bidirectional" ? 2 : 1;
   options.reverse = direction == "reverse";
   const std::int64_t layout = attributes.get_int("layout", 0);
-  if (layout != 0 && layout != 1) return op_error(op, fmt::format("layout: expected 0 or 1, found {}", layout));
+  if (layout != 0 && layout != 1)
+    return op_error(op, fmt::format("layout: expected 0 or 1, found {}", layout));
   options.batch_first = layout == 1;
   options.input_forget = attributes.get_int("input_forget", 0) != 0;
   options.linear_before_reset = attributes.get_int("linear_before_reset", 0) != 0;
@@ -171,23 +207,33 @@ Result<RecurrentOptions> read_recurrent(std::string_view op, const Attributes& a
   return options;
 }
 
-Result<RecurrentSizes> recurrent_sizes(std::string_view op, const RecurrentOptions& options, const Shape& x, const Shape& w, const Shape& r) {
+Result<RecurrentSizes> recurrent_sizes(std::string_view op, const RecurrentOptions& options,
+                                       const Shape& x, const Shape& w, const Shape& r) {
   const std::pair<std::string_view, const Shape*> operands[] = {{"X", &x}, {"W", &w}, {"R", &r}};
   for (const auto& [name, shape] : operands) {
-    if (shape->size() != 3) return op_error(op, fmt::format("input '{}': expected rank 3, found rank {}", name, shape->size()));
+    if (shape->size() != 3)
+      return op_error(
+          op, fmt::format("input '{}': expected rank 3, found rank {}", name, shape->size()));
   }
-  const RecurrentSizes sizes{x[options.batch_first ? 1 : 0], x[options.batch_first ? 0 : 1], x[2], r[2]};
-  TESSERA_TRY(require_size(op, "first size of input 'W'", Dim(options.directions), "directions", w[0]));
-  TESSERA_TRY(require_size(op, "first size of input 'R'", Dim(options.directions), "directions", r[0]));
+  const RecurrentSizes sizes{x[options.batch_first ? 1 : 0], x[options.batch_first ? 0 : 1], x[2],
+                             r[2]};
+  TESSERA_TRY(
+      require_size(op, "first size of input 'W'", Dim(options.directions), "directions", w[0]));
+  TESSERA_TRY(
+      require_size(op, "first size of input 'R'", Dim(options.directions), "directions", r[0]));
   TESSERA_TRY(require_size(op, "last size of input 'W'", sizes.input, "as 'X' has", w[2]));
-  const std::string rows = fmt::format("{} gates of the {} hidden units of 'R'", options.gates, sizes.hidden.to_string());
-  TESSERA_TRY(require_size(op, "size 1 of input 'W'", Dim(options.gates) * sizes.hidden, rows, w[1]));
-  TESSERA_TRY(require_size(op, "size 1 of input 'R'", Dim(options.gates) * sizes.hidden, rows, r[1]));
+  const std::string rows = fmt::format("{} gates of the {} hidden units of 'R'", options.gates,
+                                       sizes.hidden.to_string());
+  TESSERA_TRY(
+      require_size(op, "size 1 of input 'W'", Dim(options.gates) * sizes.hidden, rows, w[1]));
+  TESSERA_TRY(
+      require_size(op, "size 1 of input 'R'", Dim(options.gates) * sizes.hidden, rows, r[1]));
   return sizes;
 }
 
-void step_cell(const RecurrentOptions& options, const Activation* activations, const CellParameters& parameters, const double* x,
-               std::vector<double>& h, std::vector<double>& c) {
+void step_cell(const RecurrentOptions& options, const Activation* activations,
+               const CellParameters& parameters, const double* x, std::vector<double>& h,
+               std::vector<double>& c) {
   switch (options.kind) {
     case CellKind::kLstm: return step_lstm(options, activations, parameters, x, h, c);
     case CellKind::kGru: return step_gru(options, activations, parameters, x, h);

@@ -1,6 +1,7 @@
 #pragma once
 
-// What LSTM, GRU and RNN share: their options, sizes, and the cells' arithmetic for one item of the batch and one direction.
+// What LSTM, GRU and RNN share: their options, sizes, and the cells' arithmetic for one item of the
+// batch and one direction.
 
 #include <optional>
 #include <string>
@@ -16,7 +17,17 @@ namespace tessera::ops::nn {
 // An activation of a gate: f(x) with parameters alpha and beta.
 struct Activation {
   enum class Kind : std::uint8_t {
-    kRelu, kTanh, kSigmoid, kAffine, kLeakyRelu, kThresholdedRelu, kScaledTanh, kHardSigmoid, kElu, kSoftsign, kSoftplus
+    kRelu,
+    kTanh,
+    kSigmoid,
+    kAffine,
+    kLeakyRelu,
+    kThresholdedRelu,
+    kScaledTanh,
+    kHardSigmoid,
+    kElu,
+    kSoftsign,
+    kSoftplus
   } kind = Kind::kTanh;
   double alpha = 0;
   double beta = 0;
@@ -37,7 +48,8 @@ struct RecurrentOptions {
   std::vector<Activation> activations;  // for each direction: LSTM f g h, GRU f g, RNN f
 };
 
-// Errors start with the operator's name: "LSTM: direction: expected forward, reverse or bidirectional, found 'up'".
+// Errors start with the operator's name: "LSTM: direction: expected forward, reverse or
+// bidirectional, found 'up'".
 Result<RecurrentOptions> read_recurrent(std::string_view op, const Attributes& attributes);
 
 struct RecurrentSizes {
@@ -45,7 +57,8 @@ struct RecurrentSizes {
 };
 
 // Checks the shapes of X, W and R against each other and gives the sizes.
-Result<RecurrentSizes> recurrent_sizes(std::string_view op, const RecurrentOptions& options, const Shape& x, const Shape& w, const Shape& r);
+Result<RecurrentSizes> recurrent_sizes(std::string_view op, const RecurrentOptions& options,
+                                       const Shape& x, const Shape& w, const Shape& r);
 
 // Parameters of one direction. Rows of gates, each `hidden` wide; absent parts are null.
 struct CellParameters {
@@ -58,7 +71,8 @@ struct CellParameters {
 };
 
 // Takes h (and c for LSTM) one step on with input x. `activations` are those of the direction.
-void step_cell(const RecurrentOptions& options, const Activation* activations, const CellParameters& parameters, const double* x,
-               std::vector<double>& h, std::vector<double>& c);
+void step_cell(const RecurrentOptions& options, const Activation* activations,
+               const CellParameters& parameters, const double* x, std::vector<double>& h,
+               std::vector<double>& c);
 
 }  // namespace tessera::ops::nn

@@ -27,29 +27,38 @@ bool is_given(const InferContext& context, std::size_t index) {
   return shape.size() != 1 || shape[0].constant() != 0;
 }
 
-std::vector<float> floats_of(const InferInput& input) { return nn::float_elements(input.constant->view()); }
+std::vector<float> floats_of(const InferInput& input) {
+  return nn::float_elements(input.constant->view());
+}
 
-// Sizes from a constant `scales` (and roi where it cuts); nothing for an axis whose size only the data decides.
-Status sizes_from_scales(const InferContext& context, const ResizeOptions& options, const std::vector<std::int64_t>& axes,
+// Sizes from a constant `scales` (and roi where it cuts); nothing for an axis whose size only the
+// data decides.
+Status sizes_from_scales(const InferContext& context, const ResizeOptions& options,
+                         const std::vector<std::int64_t>& axes,
                          std::vector<std::optional<Dim>>& sizes) {
   const std::vector<float> scales = floats_of(context.inputs[kScales]);
   if (scales.size() != axes.size()) {
-    return nn::op_error("Resize", fmt::format("input 'scales': expected {} elements, found {}", axes.size(), scales.size()));
+    return nn::op_error("Resize", fmt::format("input 'scales': expected {} elements, found {}",
+                                              axes.size(), scales.size()));
   }
   const bool cuts = options.coordinates == ResizeOptions::Coordinates::kTfCropAndResize;
   for (std::size_t i = 0; i < axes.size(); ++i) {
-    if (!(scales[i] > 0)) return nn::op_error("Resize", fmt::format("scales[{}]: expected more than 0, found {}", i, scales[i]));
+    if (!(scales[i] > 0))
+      return nn::op_error("Resize",
+                          fmt::format("scales[{}]: expected more than 0, found {}", i, scales[i]));
     std::optional<Dim>& size = sizes[static_cast<std::size_t>(axes[i])];
     size = cuts ? std::nullopt : nn::scaled_size(*size, scales[i]);
   }
   return {};
 }
 
-Status sizes_from_sizes(const InferContext& context, const ResizeOptions& options, const std::vector<std::int64_t>& axes,
+Status sizes_from_sizes(const InferContext& context, const ResizeOptions& options,
+                        const std::vector<std::int64_t>& axes,
                         std::vector<std::optional<Dim>>& sizes) {
   const auto known = known_value(context.inputs[kSizes]);
   if (known && known->elements.size() != axes.size()) {
-    return nn::op_error("Resize", fmt::format("input 'sizes': expected {} elements, found {}", axes.size(), known->elements.size()));
+    return nn::op_error("Resize", fmt::format("input 'sizes': expected {} elements, found {}",
+                                              axes.size(), known->elements.size()));
   }
   for (std::size_t i = 0; i < axes.size(); ++i) {
     std::optional<Dim>& size = sizes[static_cast<std::size_t>(axes[i])];
@@ -60,12 +69,14 @@ Status sizes_from_sizes(const InferContext& context, const ResizeOptions& option
 }
 
 // The concrete plan where everything that decides the sizes is a number.
-Result<std::optional<Dims>> concrete_sizes(const InferContext& context, const ResizeOptions& options, const Shape& shape) {
+Result<std::optional<Dims>> concrete_sizes(const InferContext& context,
+                                           const ResizeOptions& options, const Shape& shape) {
   const auto dims = constant_dims(shape);
   const bool by_scales = is_given(context, kScales);
   const InferInput& by = context.inputs[by_scales ? kScales : kSizes];
   const bool cuts = options.coordinates == ResizeOptions::Coordinates::kTfCropAndResize;
-  if (!dims || (cuts && (!has_input(context, kRoi) || context.inputs[kRoi].constant == nullptr))) return std::nullopt;
+  if (!dims || (cuts && (!has_input(context, kRoi) || context.inputs[kRoi].constant == nullptr)))
+    return std::nullopt;
   std::vector<float> scales;
   std::vector<std::int64_t> sizes;
   if (by_scales) {
@@ -83,10 +94,12 @@ Result<std::optional<Dims>> concrete_sizes(const InferContext& context, const Re
   return output;
 }
 
-Result<Shape> resized_shape(InferContext& context, const ResizeOptions& options, const Shape& shape) {
+Result<Shape> resized_shape(InferContext& context, const ResizeOptions& options,
+                            const Shape& shape) {
   TESSERA_ASSIGN(const auto concrete, concrete_sizes(context, options, shape));
   if (concrete) return to_shape(*concrete);
-  TESSERA_ASSIGN(const auto axes, nn::resized_axes(options, static_cast<std::int64_t>(shape.size())));
+  TESSERA_ASSIGN(const auto axes,
+                 nn::resized_axes(options, static_cast<std::int64_t>(shape.size())));
   std::vector<std::optional<Dim>> sizes(shape.begin(), shape.end());
   if (!is_given(context, kScales)) {
     TESSERA_TRY(sizes_from_sizes(context, options, axes, sizes));
@@ -105,7 +118,8 @@ Status infer_resize(InferContext& context) {
   TESSERA_ASSIGN(const ResizeOptions options, nn::read_resize(context.attributes));
   const bool scales = is_given(context, kScales);
   const bool sizes = is_given(context, kSizes);
-  if (!scales && !sizes) return nn::op_error("Resize", "expected either scales or sizes, found none");
+  if (!scales && !sizes)
+    return nn::op_error("Resize", "expected either scales or sizes, found none");
   if (scales && sizes) return nn::op_error("Resize", "expected either scales or sizes, found both");
   std::optional<Shape> output;
   if (x->type.shape) {
@@ -115,12 +129,14 @@ Status infer_resize(InferContext& context) {
   return {};
 }
 
-Work resize_work(const Attributes& attributes, std::span<const TensorSpec> inputs, std::span<const TensorSpec> outputs) {
+Work resize_work(const Attributes& attributes, std::span<const TensorSpec> inputs,
+                 std::span<const TensorSpec> outputs) {
   Work work = nn::operand_traffic(inputs, outputs);
   const std::string mode = attributes.get_string("mode", "nearest");
   const double taps_per_axis = mode == "nearest" ? 0 : mode == "cubic" ? 4 : 2;
   double resized_axes = 0;
-  for (std::size_t i = 0; i < inputs[0].dims.size(); ++i) resized_axes += inputs[0].dims[i] != outputs[0].dims[i] ? 1 : 0;
+  for (std::size_t i = 0; i < inputs[0].dims.size(); ++i)
+    resized_axes += inputs[0].dims[i] != outputs[0].dims[i] ? 1 : 0;
   work.flops = 2 * taps_per_axis * resized_axes * nn::output_elements(outputs);
   return work;
 }
@@ -151,7 +167,8 @@ Status upgrade_resize_10(UpgradeNode& node, int, UpgradeBuilder& builder) {
   return {};
 }
 
-// Upsample-1: attributes height_scale and width_scale. Upsample-7: attribute scales. Upsample-9, 10: input scales.
+// Upsample-1: attributes height_scale and width_scale. Upsample-7: attribute scales. Upsample-9,
+// 10: input scales.
 Status upgrade_upsample(UpgradeNode& node, int, UpgradeBuilder& builder) {
   TESSERA_TRY(nn::require_inputs(node, 1));
   std::vector<float> factors;
@@ -180,18 +197,26 @@ Status upgrade_upsample(UpgradeNode& node, int, UpgradeBuilder& builder) {
 }
 
 // Every Upsample becomes a Resize at import.
-Status infer_upsample(InferContext&) { return fail(ErrorCode::kInternal, "Upsample: expected to be a Resize after import"); }
+Status infer_upsample(InferContext&) {
+  return fail(ErrorCode::kInternal, "Upsample: expected to be a Resize after import");
+}
 
 OpSchema resize_schema() {
   OpSchema op;
   op.name = "Resize";
   op.versions = {10, 11, 13, 18, 19};
-  op.inputs = {required("X", "T1"), optional("roi", "T2"), optional("scales", "tensor(float)"), optional("sizes", "tensor(int64)")};
+  op.inputs = {required("X", "T1"), optional("roi", "T2"), optional("scales", "tensor(float)"),
+               optional("sizes", "tensor(int64)")};
   op.outputs = {required("Y", "T1")};
-  op.attributes = {attr("antialias", AttrType::kInt), attr("axes", AttrType::kInts), attr("coordinate_transformation_mode", AttrType::kString),
-                   attr("cubic_coeff_a", AttrType::kFloat), attr("exclude_outside", AttrType::kInt),
-                   attr("extrapolation_value", AttrType::kFloat), attr("keep_aspect_ratio_policy", AttrType::kString),
-                   attr("mode", AttrType::kString), attr("nearest_mode", AttrType::kString)};
+  op.attributes = {attr("antialias", AttrType::kInt),
+                   attr("axes", AttrType::kInts),
+                   attr("coordinate_transformation_mode", AttrType::kString),
+                   attr("cubic_coeff_a", AttrType::kFloat),
+                   attr("exclude_outside", AttrType::kInt),
+                   attr("extrapolation_value", AttrType::kFloat),
+                   attr("keep_aspect_ratio_policy", AttrType::kString),
+                   attr("mode", AttrType::kString),
+                   attr("nearest_mode", AttrType::kString)};
   op.type_variables = {{"T1", kNumericTypes | kBoolType | kStringType | kComplexTypes},
                        {"T2", dtype_set({DType::kFp32, DType::kFp64, DType::kFp16})},
                        {"tensor(float)", kFp32Type},
@@ -221,6 +246,8 @@ OpSchema upsample_schema() {
 
 }  // namespace
 
-std::vector<OpSchema> resize_ops() { return {resize_schema(), upsample_schema()}; }
+std::vector<OpSchema> resize_ops() {
+  return {resize_schema(), upsample_schema()};
+}
 
 }  // namespace tessera::ops

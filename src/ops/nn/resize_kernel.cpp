@@ -25,37 +25,43 @@ void copy_nearest(KernelContext& context, const Call& call, const T* x, T* y) {
   const std::size_t rank = call.out.size();
   const std::int64_t inner = rank == 0 ? 1 : call.out[rank - 1];
   const std::int64_t rows = inner == 0 ? 0 : numel(call.out) / inner;
-  context.parallel_for(rows, std::max<std::int64_t>(1, kGrain / std::max<std::int64_t>(1, inner)), [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t row = begin; row < end; ++row) {
-      std::int64_t rest = row;
-      std::int64_t offset = 0;
-      for (std::size_t d = rank == 0 ? 0 : rank - 1; d-- > 0;) {
-        offset += call.taps[d].index[static_cast<std::size_t>(rest % call.out[d])] * strides[d];
-        rest /= call.out[d];
-      }
-      for (std::int64_t i = 0; i < inner; ++i) {
-        y[row * inner + i] = x[offset + (rank == 0 ? 0 : call.taps[rank - 1].index[static_cast<std::size_t>(i)])];
-      }
-    }
-  });
+  context.parallel_for(
+      rows, std::max<std::int64_t>(1, kGrain / std::max<std::int64_t>(1, inner)),
+      [&](std::int64_t begin, std::int64_t end) {
+        for (std::int64_t row = begin; row < end; ++row) {
+          std::int64_t rest = row;
+          std::int64_t offset = 0;
+          for (std::size_t d = rank == 0 ? 0 : rank - 1; d-- > 0;) {
+            offset += call.taps[d].index[static_cast<std::size_t>(rest % call.out[d])] * strides[d];
+            rest /= call.out[d];
+          }
+          for (std::int64_t i = 0; i < inner; ++i) {
+            y[row * inner + i] =
+                x[offset +
+                  (rank == 0 ? 0 : call.taps[rank - 1].index[static_cast<std::size_t>(i)])];
+          }
+        }
+      });
 }
 
 // One axis resized: values of [outer, axis.in, inner] to [outer, axis.out, inner].
-std::vector<double> filter_axis(KernelContext& context, const std::vector<double>& from, const AxisTaps& taps, std::int64_t outer,
-                                const ResizeAxis& axis, std::int64_t inner) {
+std::vector<double> filter_axis(KernelContext& context, const std::vector<double>& from,
+                                const AxisTaps& taps, std::int64_t outer, const ResizeAxis& axis,
+                                std::int64_t inner) {
   std::vector<double> to(static_cast<std::size_t>(outer * axis.out * inner));
-  context.parallel_for(outer * axis.out, std::max<std::int64_t>(1, kGrain / std::max<std::int64_t>(1, inner)),
-                       [&](std::int64_t begin, std::int64_t end) {
-                         for (std::int64_t line = begin; line < end; ++line) {
-                           const auto at = static_cast<std::size_t>(line % axis.out);
-                           double* out = to.data() + line * inner;
-                           for (std::size_t t = taps.begin[at]; t < taps.begin[at + 1]; ++t) {
-                             const double* in = from.data() + (line / axis.out * axis.in + taps.index[t]) * inner;
-                             const double weight = taps.weight[t];
-                             for (std::int64_t i = 0; i < inner; ++i) out[i] += weight * in[i];
-                           }
-                         }
-                       });
+  context.parallel_for(
+      outer * axis.out, std::max<std::int64_t>(1, kGrain / std::max<std::int64_t>(1, inner)),
+      [&](std::int64_t begin, std::int64_t end) {
+        for (std::int64_t line = begin; line < end; ++line) {
+          const auto at = static_cast<std::size_t>(line % axis.out);
+          double* out = to.data() + line * inner;
+          for (std::size_t t = taps.begin[at]; t < taps.begin[at + 1]; ++t) {
+            const double* in = from.data() + (line / axis.out * axis.in + taps.index[t]) * inner;
+            const double weight = taps.weight[t];
+            for (std::int64_t i = 0; i < inner; ++i) out[i] += weight * in[i];
+          }
+        }
+      });
   return to;
 }
 
@@ -63,8 +69,10 @@ std::vector<double> filter_axis(KernelContext& context, const std::vector<double
 template <typename T>
 T from_double(double value) {
   if constexpr (std::is_integral_v<T>) {
-    if (!(value > static_cast<double>(std::numeric_limits<T>::lowest()))) return std::numeric_limits<T>::lowest();
-    if (value >= static_cast<double>(std::numeric_limits<T>::max())) return std::numeric_limits<T>::max();
+    if (!(value > static_cast<double>(std::numeric_limits<T>::lowest())))
+      return std::numeric_limits<T>::lowest();
+    if (value >= static_cast<double>(std::numeric_limits<T>::max()))
+      return std::numeric_limits<T>::max();
     return static_cast<T>(value);
   } else {
     return store<T>(static_cast<Compute<T>>(value));
@@ -78,7 +86,8 @@ void filter(KernelContext& context, const Call& call, const T* x, T* y) {
   Dims dims = call.in;
   for (std::size_t d = dims.size(); d-- > 0;) {
     if (call.taps[d].is_identity(call.axes[d])) continue;
-    values = filter_axis(context, values, call.taps[d], count_between(dims, 0, d), call.axes[d], count_between(dims, d + 1, dims.size()));
+    values = filter_axis(context, values, call.taps[d], count_between(dims, 0, d), call.axes[d],
+                         count_between(dims, d + 1, dims.size()));
     dims[d] = call.axes[d].out;
   }
   for (std::size_t i = 0; i < values.size(); ++i) y[i] = from_double<T>(values[i]);
@@ -99,9 +108,11 @@ void fill_outside(const Call& call, T* y) {
   }
 }
 
-using AllTypes = decltype(join(NumericTypes{}, Types<bool, std::string, std::complex<float>, std::complex<double>>{}));
+using AllTypes = decltype(join(
+    NumericTypes{}, Types<bool, std::string, std::complex<float>, std::complex<double>>{}));
 
-Status run_nearest(KernelContext& context, const Call& call, const TensorView& x, const MutableTensorView& y) {
+Status run_nearest(KernelContext& context, const Call& call, const TensorView& x,
+                   const MutableTensorView& y) {
   return dispatch(AllTypes{}, x.dtype, [&](auto tag) -> Status {
     using T = typename decltype(tag)::type;
     copy_nearest<T>(context, call, x.as<T>(), y.as<T>());
@@ -112,8 +123,13 @@ Status run_nearest(KernelContext& context, const Call& call, const TensorView& x
 Result<Call> plan_call(const KernelContext& context, const TensorView& x) {
   Call call;
   TESSERA_ASSIGN(call.options, read_resize(context.attributes()));
-  const auto floats = [&](std::size_t index) { return context.input(index) == nullptr ? std::vector<float>{} : float_elements(*context.input(index)); };
-  const std::vector<std::int64_t> sizes = context.input(3) == nullptr ? std::vector<std::int64_t>{} : to_int64_vector(*context.input(3));
+  const auto floats = [&](std::size_t index) {
+    return context.input(index) == nullptr ? std::vector<float>{}
+                                           : float_elements(*context.input(index));
+  };
+  const std::vector<std::int64_t> sizes = context.input(3) == nullptr
+                                              ? std::vector<std::int64_t>{}
+                                              : to_int64_vector(*context.input(3));
   TESSERA_ASSIGN(call.axes, plan_resize(call.options, x.dims, floats(1), floats(2), sizes));
   call.in = x.dims;
   for (const ResizeAxis& axis : call.axes) {

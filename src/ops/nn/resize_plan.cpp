@@ -22,7 +22,8 @@ struct Named {
 
 // The value of a string attribute among `choices`; the error lists them.
 template <typename E, std::size_t N>
-Result<E> choose(const Attributes& attributes, std::string_view name, const Named<E> (&choices)[N]) {
+Result<E> choose(const Attributes& attributes, std::string_view name,
+                 const Named<E> (&choices)[N]) {
   const std::string text = attributes.get_string(name, std::string(choices[0].name));
   std::string list;
   for (std::size_t i = 0; i < N; ++i) {
@@ -33,25 +34,30 @@ Result<E> choose(const Attributes& attributes, std::string_view name, const Name
 }
 
 using Options = ResizeOptions;
-constexpr Named<Options::Mode> kModes[] = {
-    {"nearest", Options::Mode::kNearest}, {"linear", Options::Mode::kLinear}, {"cubic", Options::Mode::kCubic}};
-constexpr Named<Options::Nearest> kNearestModes[] = {{"round_prefer_floor", Options::Nearest::kRoundPreferFloor},
-                                                     {"round_prefer_ceil", Options::Nearest::kRoundPreferCeil},
-                                                     {"floor", Options::Nearest::kFloor},
-                                                     {"ceil", Options::Nearest::kCeil}};
-constexpr Named<Options::Coordinates> kCoordinates[] = {{"half_pixel", Options::Coordinates::kHalfPixel},
-                                                        {"half_pixel_symmetric", Options::Coordinates::kHalfPixelSymmetric},
-                                                        {"pytorch_half_pixel", Options::Coordinates::kPytorchHalfPixel},
-                                                        {"align_corners", Options::Coordinates::kAlignCorners},
-                                                        {"asymmetric", Options::Coordinates::kAsymmetric},
-                                                        {"tf_half_pixel_for_nn", Options::Coordinates::kTfHalfPixelForNn},
-                                                        {"tf_crop_and_resize", Options::Coordinates::kTfCropAndResize}};
-constexpr Named<Options::Aspect> kAspects[] = {
-    {"stretch", Options::Aspect::kStretch}, {"not_larger", Options::Aspect::kNotLarger}, {"not_smaller", Options::Aspect::kNotSmaller}};
+constexpr Named<Options::Mode> kModes[] = {{"nearest", Options::Mode::kNearest},
+                                           {"linear", Options::Mode::kLinear},
+                                           {"cubic", Options::Mode::kCubic}};
+constexpr Named<Options::Nearest> kNearestModes[] = {
+    {"round_prefer_floor", Options::Nearest::kRoundPreferFloor},
+    {"round_prefer_ceil", Options::Nearest::kRoundPreferCeil},
+    {"floor", Options::Nearest::kFloor},
+    {"ceil", Options::Nearest::kCeil}};
+constexpr Named<Options::Coordinates> kCoordinates[] = {
+    {"half_pixel", Options::Coordinates::kHalfPixel},
+    {"half_pixel_symmetric", Options::Coordinates::kHalfPixelSymmetric},
+    {"pytorch_half_pixel", Options::Coordinates::kPytorchHalfPixel},
+    {"align_corners", Options::Coordinates::kAlignCorners},
+    {"asymmetric", Options::Coordinates::kAsymmetric},
+    {"tf_half_pixel_for_nn", Options::Coordinates::kTfHalfPixelForNn},
+    {"tf_crop_and_resize", Options::Coordinates::kTfCropAndResize}};
+constexpr Named<Options::Aspect> kAspects[] = {{"stretch", Options::Aspect::kStretch},
+                                               {"not_larger", Options::Aspect::kNotLarger},
+                                               {"not_smaller", Options::Aspect::kNotSmaller}};
 
 Status check_count(std::string_view name, std::size_t expected, std::size_t found) {
   if (expected == found) return {};
-  return op_error(kName, fmt::format("input '{}': expected {} elements, found {}", name, expected, found));
+  return op_error(kName,
+                  fmt::format("input '{}': expected {} elements, found {}", name, expected, found));
 }
 
 // The largest size that a result may have along an axis; beyond it no tensor fits anyway.
@@ -61,31 +67,36 @@ constexpr float kSizeLimit = 1e15F;
 Status scale_axis(const Options& options, float scale, ResizeAxis& axis) {
   axis.scale = scale;
   float exact = static_cast<float>(axis.in) * axis.scale;
-  if (options.coordinates == Options::Coordinates::kTfCropAndResize) exact *= axis.roi_end - axis.roi_start;
-  if (!(exact >= 0 && exact < kSizeLimit)) return op_error(kName, fmt::format("expected a size of at least 0, found {}", exact));
+  if (options.coordinates == Options::Coordinates::kTfCropAndResize)
+    exact *= axis.roi_end - axis.roi_start;
+  if (!(exact >= 0 && exact < kSizeLimit))
+    return op_error(kName, fmt::format("expected a size of at least 0, found {}", exact));
   axis.length = exact;
   axis.out = static_cast<std::int64_t>(std::floor(exact));
   return {};
 }
 
-Status apply_scales(const Options& options, const std::vector<std::int64_t>& axes, const std::vector<float>& scales,
-                    std::vector<ResizeAxis>& plan) {
+Status apply_scales(const Options& options, const std::vector<std::int64_t>& axes,
+                    const std::vector<float>& scales, std::vector<ResizeAxis>& plan) {
   TESSERA_TRY(check_count("scales", axes.size(), scales.size()));
   for (std::size_t i = 0; i < axes.size(); ++i) {
     ResizeAxis& axis = plan[static_cast<std::size_t>(axes[i])];
-    if (!(scales[i] > 0)) return op_error(kName, fmt::format("scales[{}]: expected more than 0, found {}", i, scales[i]));
+    if (!(scales[i] > 0))
+      return op_error(kName,
+                      fmt::format("scales[{}]: expected more than 0, found {}", i, scales[i]));
     TESSERA_TRY(scale_axis(options, scales[i], axis));
   }
   return {};
 }
 
-Status apply_sizes(const Options& options, const std::vector<std::int64_t>& axes, const std::vector<std::int64_t>& sizes,
-                   std::vector<ResizeAxis>& plan) {
+Status apply_sizes(const Options& options, const std::vector<std::int64_t>& axes,
+                   const std::vector<std::int64_t>& sizes, std::vector<ResizeAxis>& plan) {
   TESSERA_TRY(check_count("sizes", axes.size(), sizes.size()));
   std::optional<float> common;
   for (std::size_t i = 0; i < axes.size(); ++i) {
     ResizeAxis& axis = plan[static_cast<std::size_t>(axes[i])];
-    if (sizes[i] < 0) return op_error(kName, fmt::format("sizes[{}]: expected at least 0, found {}", i, sizes[i]));
+    if (sizes[i] < 0)
+      return op_error(kName, fmt::format("sizes[{}]: expected at least 0, found {}", i, sizes[i]));
     axis.out = sizes[i];
     axis.length = static_cast<float>(axis.out);
     axis.scale = static_cast<float>(axis.out) / static_cast<float>(axis.in);
@@ -102,7 +113,8 @@ Status apply_sizes(const Options& options, const std::vector<std::int64_t>& axes
   return {};
 }
 
-// Where output position `at` lies in the input. In fp32, as runtimes compute it: ties of the nearest modes depend on it.
+// Where output position `at` lies in the input. In fp32, as runtimes compute it: ties of the
+// nearest modes depend on it.
 float source_coordinate(const Options& options, const ResizeAxis& axis, std::int64_t at) {
   const auto x = static_cast<float>(at);
   const auto in = static_cast<float>(axis.in);
@@ -113,12 +125,15 @@ float source_coordinate(const Options& options, const ResizeAxis& axis, std::int
       const float adjustment = out / (axis.scale * in);
       return in / 2 * (1 - adjustment) + (x + 0.5F) / axis.scale - 0.5F;
     }
-    case Options::Coordinates::kPytorchHalfPixel: return axis.out > 1 ? (x + 0.5F) / axis.scale - 0.5F : 0.0F;
-    case Options::Coordinates::kAlignCorners: return axis.length != 1.0F ? x * (in - 1) / (axis.length - 1) : 0.0F;
+    case Options::Coordinates::kPytorchHalfPixel:
+      return axis.out > 1 ? (x + 0.5F) / axis.scale - 0.5F : 0.0F;
+    case Options::Coordinates::kAlignCorners:
+      return axis.length != 1.0F ? x * (in - 1) / (axis.length - 1) : 0.0F;
     case Options::Coordinates::kAsymmetric: return x / axis.scale;
     case Options::Coordinates::kTfHalfPixelForNn: return (x + 0.5F) / axis.scale;
     case Options::Coordinates::kTfCropAndResize:
-      return axis.out > 1 ? axis.roi_start * (in - 1) + x * (axis.roi_end - axis.roi_start) * (in - 1) / (out - 1)
+      return axis.out > 1 ? axis.roi_start * (in - 1) +
+                                x * (axis.roi_end - axis.roi_start) * (in - 1) / (out - 1)
                           : 0.5F * (axis.roi_start + axis.roi_end) * (in - 1);
   }
   return x;
@@ -134,7 +149,9 @@ std::int64_t nearest_index(Options::Nearest mode, float x) {
   return 0;
 }
 
-double linear_filter(double distance) { return std::max(0.0, 1.0 - std::abs(distance)); }
+double linear_filter(double distance) {
+  return std::max(0.0, 1.0 - std::abs(distance));
+}
 
 // Keys' cubic convolution kernel with free parameter a.
 double cubic_filter(double distance, double a) {
@@ -144,16 +161,19 @@ double cubic_filter(double distance, double a) {
   return 0;
 }
 
-// Appends the taps of one position: all within the filter's support around x, wider where antialiasing shrinks.
+// Appends the taps of one position: all within the filter's support around x, wider where
+// antialiasing shrinks.
 void append_filtered(const Options& options, const ResizeAxis& axis, double x, AxisTaps& taps) {
   const bool cubic = options.mode == Options::Mode::kCubic;
   const double stretch = options.antialias ? std::min(1.0, static_cast<double>(axis.scale)) : 1.0;
   const double support = (cubic ? 2.0 : 1.0) / stretch;
   const std::size_t start = taps.index.size();
   double sum = 0;
-  for (auto i = static_cast<std::int64_t>(std::ceil(x - support)); static_cast<double>(i) <= x + support; ++i) {
+  for (auto i = static_cast<std::int64_t>(std::ceil(x - support));
+       static_cast<double>(i) <= x + support; ++i) {
     const double distance = (static_cast<double>(i) - x) * stretch;
-    const double weight = cubic ? cubic_filter(distance, static_cast<double>(options.cubic_coeff_a)) : linear_filter(distance);
+    const double weight = cubic ? cubic_filter(distance, static_cast<double>(options.cubic_coeff_a))
+                                : linear_filter(distance);
     const bool outside = i < 0 || i >= axis.in;
     if (weight == 0 || (outside && options.exclude_outside)) continue;
     taps.index.push_back(std::clamp<std::int64_t>(i, 0, axis.in - 1));
@@ -169,7 +189,8 @@ Result<ResizeOptions> read_resize(const Attributes& attributes) {
   ResizeOptions options;
   TESSERA_ASSIGN(options.mode, choose(attributes, "mode", kModes));
   TESSERA_ASSIGN(options.nearest, choose(attributes, "nearest_mode", kNearestModes));
-  TESSERA_ASSIGN(options.coordinates, choose(attributes, "coordinate_transformation_mode", kCoordinates));
+  TESSERA_ASSIGN(options.coordinates,
+                 choose(attributes, "coordinate_transformation_mode", kCoordinates));
   TESSERA_ASSIGN(options.aspect, choose(attributes, "keep_aspect_ratio_policy", kAspects));
   options.antialias = attributes.get_int("antialias", 0) != 0;
   options.exclude_outside = attributes.get_int("exclude_outside", 0) != 0;
@@ -199,15 +220,20 @@ std::optional<Dim> scaled_size(const Dim& size, float scale) {
   if (numerator != std::floor(numerator) || numerator > kExact) return std::nullopt;
   const auto num = static_cast<std::int64_t>(numerator);
   const std::int64_t common = num & -num;  // the largest power of 2 in it
-  const std::int64_t divisor = std::min<std::int64_t>(common, static_cast<std::int64_t>(kDenominator));
-  return floordiv(size * Dim(num / divisor), Dim(static_cast<std::int64_t>(kDenominator) / divisor));
+  const std::int64_t divisor =
+      std::min<std::int64_t>(common, static_cast<std::int64_t>(kDenominator));
+  return floordiv(size * Dim(num / divisor),
+                  Dim(static_cast<std::int64_t>(kDenominator) / divisor));
 }
 
-Result<std::vector<ResizeAxis>> plan_resize(const ResizeOptions& options, const Dims& dims, const std::vector<float>& roi,
-                                            const std::vector<float>& scales, const std::vector<std::int64_t>& sizes) {
+Result<std::vector<ResizeAxis>> plan_resize(const ResizeOptions& options, const Dims& dims,
+                                            const std::vector<float>& roi,
+                                            const std::vector<float>& scales,
+                                            const std::vector<std::int64_t>& sizes) {
   TESSERA_ASSIGN(const auto axes, resized_axes(options, static_cast<std::int64_t>(dims.size())));
   std::vector<ResizeAxis> plan;
-  for (const std::int64_t size : dims) plan.push_back({size, size, 1, 0, 1, static_cast<float>(size)});
+  for (const std::int64_t size : dims)
+    plan.push_back({size, size, 1, 0, 1, static_cast<float>(size)});
   if (options.coordinates == Options::Coordinates::kTfCropAndResize) {
     TESSERA_TRY(check_count("roi", 2 * axes.size(), roi.size()));
     for (std::size_t i = 0; i < axes.size(); ++i) {
@@ -216,7 +242,8 @@ Result<std::vector<ResizeAxis>> plan_resize(const ResizeOptions& options, const 
     }
   }
   if (scales.empty() == sizes.empty() && !axes.empty()) {
-    return op_error(kName, fmt::format("expected either scales or sizes, found {}", scales.empty() ? "none" : "both"));
+    return op_error(kName, fmt::format("expected either scales or sizes, found {}",
+                                       scales.empty() ? "none" : "both"));
   }
   if (!scales.empty()) {
     TESSERA_TRY(apply_scales(options, axes, scales, plan));
@@ -225,7 +252,9 @@ Result<std::vector<ResizeAxis>> plan_resize(const ResizeOptions& options, const 
   }
   for (std::size_t d = 0; d < plan.size(); ++d) {
     if (plan[d].in == 0 && plan[d].out != 0) {
-      return op_error(kName, fmt::format("axis {}: expected at least 1 element to resize to {}, found 0", d, plan[d].out));
+      return op_error(
+          kName, fmt::format("axis {}: expected at least 1 element to resize to {}, found 0", d,
+                             plan[d].out));
     }
   }
   return plan;
@@ -249,7 +278,8 @@ AxisTaps axis_taps(const ResizeOptions& options, const ResizeAxis& axis) {
     // Far outside, all taps are the edge; this also bounds the work.
     const float near = std::clamp(x, -4.0F, static_cast<float>(axis.in) + 4.0F);
     if (options.mode == Options::Mode::kNearest) {
-      taps.index.push_back(std::clamp<std::int64_t>(nearest_index(options.nearest, near), 0, axis.in - 1));
+      taps.index.push_back(
+          std::clamp<std::int64_t>(nearest_index(options.nearest, near), 0, axis.in - 1));
       taps.weight.push_back(1.0);
     } else {
       append_filtered(options, axis, static_cast<double>(near), taps);

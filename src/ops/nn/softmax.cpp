@@ -1,4 +1,5 @@
-// Softmax, LogSoftmax, Hardmax along one axis. Before version 13 they worked on the input flattened to a matrix at `axis`.
+// Softmax, LogSoftmax, Hardmax along one axis. Before version 13 they worked on the input flattened
+// to a matrix at `axis`.
 
 #include <fmt/format.h>
 
@@ -20,7 +21,8 @@ Status infer_softmax(InferContext& context) {
   TESSERA_ASSIGN(const InferInput* x, tensor_input(context, 0));
   if (x->type.shape) {
     const auto rank = static_cast<std::int64_t>(x->type.shape->size());
-    TESSERA_TRY(normalize_axis(context.attributes.get_int("axis", -1), std::max<std::int64_t>(rank, 1)));
+    TESSERA_TRY(
+        normalize_axis(context.attributes.get_int("axis", -1), std::max<std::int64_t>(rank, 1)));
   }
   return infer_same_as_first(context);
 }
@@ -50,7 +52,8 @@ struct SoftmaxLine {
   void operator()(const Line<T>& line) const {
     const double shift = line.largest();
     const double sum = line.sum_of_exponentials(shift);
-    for (std::int64_t i = 0; i < line.count; ++i) line.out[i * line.step] = static_cast<T>(std::exp(line.at(i) - shift) / sum);
+    for (std::int64_t i = 0; i < line.count; ++i)
+      line.out[i * line.step] = static_cast<T>(std::exp(line.at(i) - shift) / sum);
   }
 };
 
@@ -59,7 +62,8 @@ struct LogSoftmaxLine {
   void operator()(const Line<T>& line) const {
     const double shift = line.largest();
     const double log_sum = std::log(line.sum_of_exponentials(shift));
-    for (std::int64_t i = 0; i < line.count; ++i) line.out[i * line.step] = static_cast<T>(line.at(i) - shift - log_sum);
+    for (std::int64_t i = 0; i < line.count; ++i)
+      line.out[i * line.step] = static_cast<T>(line.at(i) - shift - log_sum);
   }
 };
 
@@ -68,7 +72,8 @@ struct HardmaxLine {
   void operator()(const Line<T>& line) const {
     std::int64_t best = 0;
     for (std::int64_t i = 1; i < line.count; ++i) best = line.at(i) > line.at(best) ? i : best;
-    for (std::int64_t i = 0; i < line.count; ++i) line.out[i * line.step] = static_cast<T>(i == best ? 1 : 0);
+    for (std::int64_t i = 0; i < line.count; ++i)
+      line.out[i * line.step] = static_cast<T>(i == best ? 1 : 0);
   }
 };
 
@@ -76,7 +81,8 @@ template <typename LineFn>
 Status softmax_kernel(KernelContext& context) {
   TESSERA_ASSIGN(const TensorView* x, kernel_input(context, 0));
   const Dims dims = x->dims.empty() ? Dims{1} : x->dims;
-  TESSERA_ASSIGN(const std::int64_t axis, normalize_axis(context.attributes().get_int("axis", -1), static_cast<std::int64_t>(dims.size())));
+  TESSERA_ASSIGN(const std::int64_t axis, normalize_axis(context.attributes().get_int("axis", -1),
+                                                         static_cast<std::int64_t>(dims.size())));
   TESSERA_ASSIGN(const MutableTensorView y, context.output(0, x->dtype, x->dims));
   const auto at = static_cast<std::size_t>(axis);
   const std::int64_t count = dims[at];
@@ -87,7 +93,8 @@ Status softmax_kernel(KernelContext& context) {
     const nn::Reals<T> xs(*x);
     nn::RealResult<T> ys(y);
     T* out = ys.data();
-    context.parallel_for(count == 0 ? 0 : lines, std::max<std::int64_t>(1, 4096 / std::max<std::int64_t>(1, count)),
+    context.parallel_for(count == 0 ? 0 : lines,
+                         std::max<std::int64_t>(1, 4096 / std::max<std::int64_t>(1, count)),
                          [&](std::int64_t begin, std::int64_t end) {
                            for (std::int64_t i = begin; i < end; ++i) {
                              const std::int64_t start = i / step * count * step + i % step;
@@ -99,9 +106,11 @@ Status softmax_kernel(KernelContext& context) {
   });
 }
 
-// Whether all sizes after `axis` are known to be 1, so that the flattened matrix has the axis alone in its rows.
+// Whether all sizes after `axis` are known to be 1, so that the flattened matrix has the axis alone
+// in its rows.
 bool axis_stands_alone(const Shape& shape, std::int64_t axis) {
-  return std::all_of(shape.begin() + axis + 1, shape.end(), [](const Dim& dim) { return dim.constant() == 1; });
+  return std::all_of(shape.begin() + axis + 1, shape.end(),
+                     [](const Dim& dim) { return dim.constant() == 1; });
 }
 
 // Versions 1 to 12: Reshape(op(Flatten(x, axis), axis 1), Shape(x)).
@@ -112,7 +121,9 @@ Status upgrade_flattened(UpgradeNode& node, int, UpgradeBuilder& builder) {
   if (type != nullptr && type->shape) {
     const auto rank = static_cast<std::int64_t>(type->shape->size());
     if (axis < -rank || axis > rank) {
-      return nn::op_error(node.op_type, fmt::format("axis: expected a value from {} to {}, found {}", -rank, rank, axis));
+      return nn::op_error(
+          node.op_type,
+          fmt::format("axis: expected a value from {} to {}, found {}", -rank, rank, axis));
     }
     const std::int64_t front = axis < 0 ? axis + rank : axis;
     if (front < rank && axis_stands_alone(*type->shape, front)) {
@@ -154,7 +165,8 @@ OpSchema softmax_schema(std::string_view name, KernelFn kernel) {
 }  // namespace
 
 std::vector<OpSchema> softmax_ops() {
-  return {softmax_schema("Softmax", softmax_kernel<SoftmaxLine>), softmax_schema("LogSoftmax", softmax_kernel<LogSoftmaxLine>),
+  return {softmax_schema("Softmax", softmax_kernel<SoftmaxLine>),
+          softmax_schema("LogSoftmax", softmax_kernel<LogSoftmaxLine>),
           softmax_schema("Hardmax", softmax_kernel<HardmaxLine>)};
 }
 

@@ -16,13 +16,14 @@ tl::unexpected<Error> window_error(std::string_view op, std::string message) {
 }
 
 // The values of a list attribute, or `count` times `fallback`, each at least `minimum`.
-Result<Dims> read_list(std::string_view op, const Attributes& attributes, std::string_view name, std::size_t count,
-                       std::int64_t minimum, std::int64_t fallback) {
+Result<Dims> read_list(std::string_view op, const Attributes& attributes, std::string_view name,
+                       std::size_t count, std::int64_t minimum, std::int64_t fallback) {
   if (!attributes.has(name)) return Dims(count, fallback);
   Dims values = attributes.get_ints(name);
   if (values.empty() && name != "kernel_shape") return Dims(count, fallback);
   if (values.size() != count) {
-    return window_error(op, fmt::format("{}: expected {} values, found {}", name, count, values.size()));
+    return window_error(
+        op, fmt::format("{}: expected {} values, found {}", name, count, values.size()));
   }
   for (std::size_t i = 0; i < count; ++i) {
     if (values[i] < minimum) {
@@ -58,10 +59,13 @@ Result<AutoPad> read_auto_pad(std::string_view op, const Attributes& attributes)
   if (text == "SAME_LOWER") return AutoPad::kSameLower;
   if (text == "VALID") return AutoPad::kValid;
   return window_error(
-      op, fmt::format("auto_pad: expected NOTSET, SAME_UPPER, SAME_LOWER or VALID, found '{}'", text));
+      op,
+      fmt::format("auto_pad: expected NOTSET, SAME_UPPER, SAME_LOWER or VALID, found '{}'", text));
 }
 
-bool is_same(AutoPad pad) { return pad == AutoPad::kSameUpper || pad == AutoPad::kSameLower; }
+bool is_same(AutoPad pad) {
+  return pad == AutoPad::kSameUpper || pad == AutoPad::kSameLower;
+}
 
 }  // namespace
 
@@ -71,8 +75,8 @@ std::int64_t Window::taps() const {
   return product;
 }
 
-Result<Window> read_window(std::string_view op, const Attributes& attributes, std::size_t spatial_rank,
-                           const std::optional<Dims>& weight_kernel) {
+Result<Window> read_window(std::string_view op, const Attributes& attributes,
+                           std::size_t spatial_rank, const std::optional<Dims>& weight_kernel) {
   Window window;
   TESSERA_ASSIGN(const Dims kernel, read_kernel(op, attributes, spatial_rank, weight_kernel));
   TESSERA_ASSIGN(const Dims strides, read_list(op, attributes, "strides", spatial_rank, 1, 1));
@@ -84,7 +88,8 @@ Result<Window> read_window(std::string_view op, const Attributes& attributes, st
   std::int64_t taps = 1;
   for (const std::int64_t size : kernel) {
     if (size > 0 && taps > kLimit / size) {
-      return window_error(op, fmt::format("kernel_shape: expected at most {} taps, found [{}]", kLimit, fmt::join(kernel, ", ")));
+      return window_error(op, fmt::format("kernel_shape: expected at most {} taps, found [{}]",
+                                          kLimit, fmt::join(kernel, ", ")));
     }
     taps *= size;
   }
@@ -95,14 +100,17 @@ Result<Window> read_window(std::string_view op, const Attributes& attributes, st
   return window;
 }
 
-Result<Dim> output_dim(std::string_view op, const Window& window, std::size_t axis, const Dim& input) {
+Result<Dim> output_dim(std::string_view op, const Window& window, std::size_t axis,
+                       const Dim& input) {
   const WindowAxis& w = window.axes[axis];
   if (is_same(window.auto_pad)) return ceildiv(input, Dim(w.stride));
   const Dim room = input + Dim(w.pad_begin + w.pad_end - w.extent());  // for steps of the window
   if (const auto known = room.constant(); known && *known < 0) {
     if (*known + w.stride >= 0 || input.constant() == 0) return Dim(0);  // no window fits
-    return window_error(op, fmt::format("spatial axis {}: expected a padded size of at least {} (the dilated "
-                                        "kernel), found {}", axis, w.extent(), *known + w.extent()));
+    return window_error(
+        op, fmt::format("spatial axis {}: expected a padded size of at least {} (the dilated "
+                        "kernel), found {}",
+                        axis, w.extent(), *known + w.extent()));
   }
   if (!window.ceil_mode) return floordiv(room, Dim(w.stride)) + Dim(1);
   // The last window is the partial one, unless it would start at or after input + pad_begin.
@@ -124,7 +132,8 @@ Window with_explicit_pads(Window window, const Dims& spatial) {
     for (std::size_t i = 0; i < spatial.size(); ++i) {
       WindowAxis& w = window.axes[i];
       const std::int64_t out = (spatial[i] + w.stride - 1) / w.stride;
-      const std::int64_t total = std::max<std::int64_t>(0, (out - 1) * w.stride + w.extent() - spatial[i]);
+      const std::int64_t total =
+          std::max<std::int64_t>(0, (out - 1) * w.stride + w.extent() - spatial[i]);
       const std::int64_t smaller = total / 2;
       w.pad_begin = window.auto_pad == AutoPad::kSameUpper ? smaller : total - smaller;
       w.pad_end = total - w.pad_begin;
@@ -135,7 +144,10 @@ Window with_explicit_pads(Window window, const Dims& spatial) {
 }
 
 TapTable::TapTable(Window window, Dims spatial, Dims output, bool transposed)
-    : window_(std::move(window)), spatial_(std::move(spatial)), output_(std::move(output)), transposed_(transposed) {}
+    : window_(std::move(window)),
+      spatial_(std::move(spatial)),
+      output_(std::move(output)),
+      transposed_(transposed) {}
 
 std::int64_t TapTable::source(std::size_t axis, std::int64_t position, std::int64_t tap) const {
   const WindowAxis& w = window_.axes[axis];
@@ -166,7 +178,8 @@ void TapTable::build(std::int64_t first, std::int64_t count) {
       position_inner /= output_[axis];
       const std::int64_t tap_index = tap / tap_inner % window_.axes[axis].kernel;
       for (std::int64_t p = 0; p < count; ++p) {
-        const std::int64_t index = source(axis, (first + p) / position_inner % output_[axis], tap_index);
+        const std::int64_t index =
+            source(axis, (first + p) / position_inner % output_[axis], tap_index);
         row[p] = index < 0 || row[p] < 0 ? -1 : row[p] * spatial_[axis] + index;
       }
     }

@@ -1,6 +1,7 @@
 #pragma once
 
-// Sliding windows of convolution and pooling: their attributes, the sizes that they give, and where each tap of a window lies.
+// Sliding windows of convolution and pooling: their attributes, the sizes that they give, and where
+// each tap of a window lies.
 
 #include <cstdint>
 #include <optional>
@@ -33,15 +34,18 @@ struct Window {
   [[nodiscard]] std::int64_t taps() const;
 };
 
-// Reads kernel_shape, strides, dilations, pads, auto_pad and ceil_mode for `spatial_rank` axes. `weight_kernel` is the kernel
-// that the weight has, where it is known; kernel_shape must agree with it, and must be there without it. Errors start with the
-// name of the operator and name the attribute: "Conv: strides[0]: expected at least 1, found 0".
-Result<Window> read_window(std::string_view op, const Attributes& attributes, std::size_t spatial_rank,
-                           const std::optional<Dims>& weight_kernel);
+// Reads kernel_shape, strides, dilations, pads, auto_pad and ceil_mode for `spatial_rank` axes.
+// `weight_kernel` is the kernel that the weight has, where it is known; kernel_shape must agree
+// with it, and must be there without it. Errors start with the name of the operator and name the
+// attribute: "Conv: strides[0]: expected at least 1, found 0".
+Result<Window> read_window(std::string_view op, const Attributes& attributes,
+                           std::size_t spatial_rank, const std::optional<Dims>& weight_kernel);
 
-// The number of windows along `axis` of an input of that size. Windows that would start in the padding at the end are left out.
-// An error where the size is a number and the padded input is smaller than the window.
-Result<Dim> output_dim(std::string_view op, const Window& window, std::size_t axis, const Dim& input);
+// The number of windows along `axis` of an input of that size. Windows that would start in the
+// padding at the end are left out. An error where the size is a number and the padded input is
+// smaller than the window.
+Result<Dim> output_dim(std::string_view op, const Window& window, std::size_t axis,
+                       const Dim& input);
 
 // The same for all axes of a concrete input.
 Result<Dims> output_dims(std::string_view op, const Window& window, const Dims& spatial);
@@ -49,20 +53,24 @@ Result<Dims> output_dims(std::string_view op, const Window& window, const Dims& 
 // SAME_UPPER, SAME_LOWER and VALID as explicit pads for an input of those sizes.
 Window with_explicit_pads(Window window, const Dims& spatial);
 
-// For a run of output positions (row-major over the spatial dims) and each tap of the window (row-major over the kernel): the
-// offset of the input element in its plane, or -1 where the tap lies in the padding.
+// For a run of output positions (row-major over the spatial dims) and each tap of the window
+// (row-major over the kernel): the offset of the input element in its plane, or -1 where the tap
+// lies in the padding.
 class TapTable {
  public:
-  // `transposed` swaps the roles as ConvTranspose does: `spatial` is still what is read, `output` what is written. The window has
-  // explicit pads.
+  // `transposed` swaps the roles as ConvTranspose does: `spatial` is still what is read, `output`
+  // what is written. The window has explicit pads.
   TapTable(Window window, Dims spatial, Dims output, bool transposed);
 
   void build(std::int64_t first, std::int64_t count);
   [[nodiscard]] std::int64_t first() const { return first_; }
-  [[nodiscard]] const std::int64_t* offsets(std::int64_t tap) const { return offsets_.data() + tap * count_; }
+  [[nodiscard]] const std::int64_t* offsets(std::int64_t tap) const {
+    return offsets_.data() + tap * count_;
+  }
 
  private:
-  [[nodiscard]] std::int64_t source(std::size_t axis, std::int64_t position, std::int64_t tap) const;
+  [[nodiscard]] std::int64_t source(std::size_t axis, std::int64_t position,
+                                    std::int64_t tap) const;
   Window window_;
   Dims spatial_;
   Dims output_;

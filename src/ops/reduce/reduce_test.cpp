@@ -128,7 +128,7 @@ TEST(ArgReduce, FindsPositions) {
   EXPECT_EQ(infer_text("ArgMax", {typed("fp32[n, c]")}, {{"axis", 1}, {"keepdims", 0}}),
             "int64[n]");
   EXPECT_EQ(op_error("ArgMax", {tensor<float>({1, 0}, {})}, {{"axis", 1}}),
-            "ArgMax and ArgMin: axis 1 of 1x0 has no elements");
+            "ArgMax and ArgMin: axis 1 of [1, 0] has no elements");
 }
 
 }  // namespace

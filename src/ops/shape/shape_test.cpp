@@ -42,11 +42,11 @@ TEST(Reshape, ReplacesZeroAndMinusOne) {
   EXPECT_EQ(run_op("Reshape", {zeros({0, 3}), int64s({3, 0})}, {{"allowzero", 1}}).dims(),
             (Dims{3, 0}));
   EXPECT_EQ(op_error("Reshape", {zeros({2, 3, 4}), int64s({5, -1})}),
-            "Reshape: 24 elements of 2x3x4 do not fit shape [5, -1]");
+            "Reshape: 24 elements of [2, 3, 4] do not fit shape [5, -1]");
   EXPECT_EQ(op_error("Reshape", {zeros({2}), int64s({-1, -1})}),
-            "Reshape: 2 elements of 2 do not fit shape [-1, -1]");
+            "Reshape: 2 elements of [2] do not fit shape [-1, -1]");
   EXPECT_EQ(op_error("Reshape", {zeros({2}), int64s({1, 0})}),
-            "Reshape: 2 elements of 2 do not fit shape [1, 0]");
+            "Reshape: 2 elements of [2] do not fit shape [1, 0]");
 }
 
 TEST(Reshape, InfersSymbolicSizes) {
@@ -91,7 +91,7 @@ TEST(Squeeze, DropsOnes) {
   EXPECT_EQ(run_op("Squeeze", {zeros({1, 3, 1})}).dims(), (Dims{3}));
   EXPECT_EQ(run_op("Squeeze", {zeros({1, 3, 1}), int64s({-1})}).dims(), (Dims{1, 3}));
   EXPECT_EQ(op_error("Squeeze", {zeros({1, 3}), int64s({1})}),
-            "Squeeze: expected axes of size 1, found axis 1 of 1x3");
+            "Squeeze: expected axes of size 1, found axis 1 of [1, 3]");
   EXPECT_EQ(infer_text("Squeeze", {typed("fp32[1, n]"), known(int64s({0}))}), "fp32[n]");
   EXPECT_EQ(infer_text("Squeeze", {typed("fp32[1, n]")}), "fp32[?]") << "n may be 1";
   EXPECT_EQ(infer_text("Squeeze", {typed("fp32[2, n]"), known(int64s({0}))}),

@@ -47,7 +47,9 @@ Result<SpecDraft> with_layouts(const SpecDraft& draft, const Way& way) {
     } else if (spec.inputs[i].shape.size() == rank) {
       spec.inputs[i].layout = way.dst;
     } else if (!way.dst.is_row_major() && !spec.inputs[i].shape.empty()) {
-      return fail(ErrorCode::kUnimplemented, fmt::format("input {}: expected an operand of rank {}, found {}", i, rank, to_string(spec.inputs[i].shape)));
+      return fail(ErrorCode::kUnimplemented,
+                  fmt::format("input {}: expected an operand of rank {}, found {}", i, rank,
+                              to_string(spec.inputs[i].shape)));
     }
   }
   const int block = channel_block_of(way.dst);
@@ -55,13 +57,15 @@ Result<SpecDraft> with_layouts(const SpecDraft& draft, const Way& way) {
   if (bias.kind == OperandRef::Kind::kConstant && block > 1) {
     relayout_constant(result, bias.index, Layout{{0}, {{0, static_cast<std::uint16_t>(block)}}});
   } else if (bias.kind == OperandRef::Kind::kInput && block > 1) {
-    return fail(ErrorCode::kUnimplemented, "input 'B': expected a constant, found one computed at run time");
+    return fail(ErrorCode::kUnimplemented,
+                "input 'B': expected a constant, found one computed at run time");
   }
   align_elementwise_constants(result, 1);
   return result;
 }
 
-// What oneDNN would do for a draft in layouts: how many steps it takes, in which order it wants the weights.
+// What oneDNN would do for a draft in layouts: how many steps it takes, in which order it wants the
+// weights.
 struct Choice {
   std::size_t steps = 0;
   Layout weights;
@@ -72,15 +76,22 @@ Result<Choice> choose_cut(const SpecDraft& draft, const InstanceDims& dims, std:
   const auto bytes = draft.constant_bytes();
   TESSERA_ASSIGN(const ConvPlan plan, plan_conv(draft.spec, bytes, steps));
   const OperandRef src_ref = operand_ref(draft.spec, plan.src_operand);
-  if (src_ref.kind != OperandRef::Kind::kInput) return fail(ErrorCode::kUnimplemented, "input 'X': expected one computed at run time, found a constant");
+  if (src_ref.kind != OperandRef::Kind::kInput)
+    return fail(ErrorCode::kUnimplemented,
+                "input 'X': expected one computed at run time, found a constant");
   const Dims& src = dims.inputs[src_ref.index];
   const Dims& dst = dims.outputs[0];
   const bool packs = is_constant(draft.spec, plan.weights_operand);
-  const auto describe = [&](const std::optional<Layout>& weights) -> Result<std::shared_ptr<OnednnPrimitive>> {
+  const auto describe =
+      [&](const std::optional<Layout>& weights) -> Result<std::shared_ptr<OnednnPrimitive>> {
     TESSERA_ASSIGN(ConvProblem problem, plan.problem(src, dst, plan.whole(dst), weights));
-    TESSERA_TRY(set_post_op_operands(draft.spec, plan.epilogue, dims, problem.dst.dims, problem.post_ops));
+    TESSERA_TRY(
+        set_post_op_operands(draft.spec, plan.epilogue, dims, problem.dst.dims, problem.post_ops));
     TESSERA_ASSIGN(auto made, OnednnPrimitive::describe(problem));
-    if (made->is_reference()) return fail(ErrorCode::kUnimplemented, fmt::format("oneDNN: expected optimised code, found '{}'", made->implementation()));
+    if (made->is_reference())
+      return fail(
+          ErrorCode::kUnimplemented,
+          fmt::format("oneDNN: expected optimised code, found '{}'", made->implementation()));
     return made;
   };
   Choice choice;
@@ -123,23 +134,39 @@ Offers offer_conv(const OfferRequest& request) {
   const auto plan = plan_conv(draft.spec, bytes, 0);
   if (!plan) return refuse(plan.error());
   const Dims& dst = request.dims.outputs[0];
-  const auto src_channels = draft.spec.inputs.empty() ? std::nullopt : draft.spec.inputs[static_cast<std::size_t>(plan->src_operand)].shape[1].constant();
-  if (!src_channels) return refuse(fmt::format("{}: input 'X': expected a known number of channels", draft.spec.steps[0].op_type));
+  const auto src_channels =
+      draft.spec.inputs.empty()
+          ? std::nullopt
+          : draft.spec.inputs[static_cast<std::size_t>(plan->src_operand)].shape[1].constant();
+  if (!src_channels)
+    return refuse(fmt::format("{}: input 'X': expected a known number of channels",
+                              draft.spec.steps[0].op_type));
   const Dims weights = plan->weight_dims;
-  const double flops = plan->transposed ? 2.0 * static_cast<double>(numel(weights)) * static_cast<double>(numel(request.dims.inputs[static_cast<std::size_t>(plan->src_operand)]) / *src_channels)
-                                        : 2.0 * static_cast<double>(numel(dst)) * static_cast<double>(numel(weights) / std::max<std::int64_t>(weights[0], 1));
+  const double flops =
+      plan->transposed
+          ? 2.0 * static_cast<double>(numel(weights)) *
+                static_cast<double>(
+                    numel(request.dims.inputs[static_cast<std::size_t>(plan->src_operand)]) /
+                    *src_channels)
+          : 2.0 * static_cast<double>(numel(dst)) *
+                static_cast<double>(numel(weights) / std::max<std::int64_t>(weights[0], 1));
   Offers offers;
   for (const Way& way : ways(dst.size(), *src_channels)) {
     auto laid = with_layouts(draft, way);
     auto choice = laid ? choose(*laid, request.dims) : Result<Choice>(tl::unexpected(laid.error()));
     if (!choice) {
-      if (offers.refusal.empty()) offers.refusal = fmt::format("{} in {}: {}", describe_steps(draft.spec), way.dst.to_string(), choice.error().to_string());
+      if (offers.refusal.empty())
+        offers.refusal = fmt::format("{} in {}: {}", describe_steps(draft.spec),
+                                     way.dst.to_string(), choice.error().to_string());
       continue;
     }
     const auto& spec = laid->spec;
-    Candidate candidate = make_candidate(draft, "onednn.conv", [&](std::size_t i) { return spec.inputs[i].layout; }, [&](std::size_t o) { return spec.outputs[o].layout; });
+    Candidate candidate = make_candidate(
+        draft, "onednn.conv", [&](std::size_t i) { return spec.inputs[i].layout; },
+        [&](std::size_t o) { return spec.outputs[o].layout; });
     set_traffic(candidate, *laid, request.dims);
-    candidate.flops = flops + static_cast<double>(numel(dst)) * static_cast<double>(spec.steps.size() - 1);
+    candidate.flops =
+        flops + static_cast<double>(numel(dst)) * static_cast<double>(spec.steps.size() - 1);
     candidate.options["post_op_steps"] = static_cast<std::int64_t>(choice->steps);
     put_layout(candidate.options, "weights", choice->weights);
     candidate.efficiency = efficiency(choice->implementation, *plan);
@@ -150,10 +177,12 @@ Offers offer_conv(const OfferRequest& request) {
 }
 
 Status finish_conv(SpecDraft& draft, const Candidate& candidate) {
-  const Layout src = draft.spec.inputs[static_cast<std::size_t>(step_input(draft.spec.steps[0], 0))].layout;
+  const Layout src =
+      draft.spec.inputs[static_cast<std::size_t>(step_input(draft.spec.steps[0], 0))].layout;
   TESSERA_ASSIGN(draft, with_layouts(draft, {src, draft.spec.outputs[0].layout}));
   const OperandRef weights = operand_ref(draft.spec, step_input(draft.spec.steps[0], 1));
-  if (weights.kind == OperandRef::Kind::kConstant) relayout_constant(draft, weights.index, get_layout(candidate.options, "weights"));
+  if (weights.kind == OperandRef::Kind::kConstant)
+    relayout_constant(draft, weights.index, get_layout(candidate.options, "weights"));
   return {};
 }
 

@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "backends/cpu/compile/kernel_check.h"
 
@@ -16,7 +17,9 @@ struct ConvCase {
   Dims size;
 };
 
-void PrintTo(const ConvCase& c, std::ostream* os) { *os << c.name; }
+void PrintTo(const ConvCase& c, std::ostream* os) {
+  *os << c.name;
+}
 
 class Conv : public ::testing::TestWithParam<ConvCase> {};
 
@@ -25,13 +28,19 @@ TEST_P(Conv, MatchesReference) {
   const ConvCase& c = GetParam();
   Bench bench;
   Shape shape = {Dim::symbol("n"), c.in};
-  for (std::size_t i = 0; i < c.size.size(); ++i) shape.push_back(Dim::symbol("s" + std::to_string(i)));
+  for (std::size_t i = 0; i < c.size.size(); ++i)
+    shape.push_back(Dim::symbol("s" + std::to_string(i)));
   const auto x = bench.input("x", shape);
   Dims weights = {c.out, c.in / c.group};
   weights.insert(weights.end(), c.kernel.begin(), c.kernel.end());
   const auto w = bench.random_constant("w", weights);
   const auto b = bench.random_constant("b", {c.out});
-  const auto y = bench.op("Conv", {x, w, b}, attributes({{"group", c.group}, {"strides", c.strides}, {"pads", c.pads}, {"dilations", c.dilations}, {"kernel_shape", c.kernel}}));
+  const auto y = bench.op("Conv", {x, w, b},
+                          attributes({{"group", c.group},
+                                      {"strides", c.strides},
+                                      {"pads", c.pads},
+                                      {"dilations", c.dilations},
+                                      {"kernel_shape", c.kernel}}));
   bench.output(y);
   SymbolBindings one{{"n", 1}};
   for (std::size_t i = 0; i < c.size.size(); ++i) one["s" + std::to_string(i)] = c.size[i];
@@ -43,31 +52,37 @@ TEST_P(Conv, MatchesReference) {
   EXPECT_GE(bench.check(one, {one, three, other}, 1e-6 * std::sqrt(depth)), 1U);
 }
 
-INSTANTIATE_TEST_SUITE_P(Shapes, Conv,
-                         ::testing::Values(ConvCase{"dense", 16, 32, 1, {3, 3}, {1, 1}, {1, 1, 1, 1}, {1, 1}, {14, 13}},
-                                           ConvCase{"first", 3, 20, 1, {3, 3}, {2, 2}, {1, 1, 1, 1}, {1, 1}, {33, 30}},
-                                           ConvCase{"first7", 3, 64, 1, {7, 7}, {2, 2}, {3, 3, 3, 3}, {1, 1}, {40, 40}},
-                                           ConvCase{"odd", 17, 5, 1, {3, 3}, {1, 1}, {0, 1, 2, 1}, {1, 1}, {11, 9}},
-                                           ConvCase{"pointwise", 24, 40, 1, {1, 1}, {1, 1}, {0, 0, 0, 0}, {1, 1}, {12, 12}},
-                                           ConvCase{"pointwise_odd", 19, 21, 1, {1, 1}, {2, 2}, {0, 0, 0, 0}, {1, 1}, {12, 11}},
-                                           ConvCase{"depthwise", 32, 32, 32, {3, 3}, {2, 2}, {1, 1, 1, 1}, {1, 1}, {20, 20}},
-                                           ConvCase{"depthwise_odd", 13, 13, 13, {5, 5}, {1, 1}, {2, 2, 2, 2}, {1, 1}, {20, 21}},
-                                           ConvCase{"grouped", 32, 64, 2, {3, 3}, {1, 1}, {1, 1, 1, 1}, {1, 1}, {15, 15}},
-                                           ConvCase{"grouped_odd", 12, 18, 3, {3, 3}, {1, 1}, {1, 1, 1, 1}, {1, 1}, {15, 15}},
-                                           ConvCase{"dilated", 16, 16, 1, {3, 3}, {1, 1}, {2, 2, 2, 2}, {2, 2}, {19, 18}},
-                                           ConvCase{"single", 24, 1, 1, {3, 3}, {1, 1}, {1, 1, 1, 1}, {1, 1}, {30, 30}},
-                                           ConvCase{"line", 16, 24, 1, {5}, {1}, {2, 2}, {1}, {50}},
-                                           ConvCase{"volume", 8, 16, 1, {3, 3, 3}, {1, 1, 1}, {1, 1, 1, 1, 1, 1}, {1, 1, 1}, {7, 8, 9}}),
-                         [](const auto& param) { return param.param.name; });
+INSTANTIATE_TEST_SUITE_P(
+    Shapes, Conv,
+    ::testing::Values(
+        ConvCase{"dense", 16, 32, 1, {3, 3}, {1, 1}, {1, 1, 1, 1}, {1, 1}, {14, 13}},
+        ConvCase{"first", 3, 20, 1, {3, 3}, {2, 2}, {1, 1, 1, 1}, {1, 1}, {33, 30}},
+        ConvCase{"first7", 3, 64, 1, {7, 7}, {2, 2}, {3, 3, 3, 3}, {1, 1}, {40, 40}},
+        ConvCase{"odd", 17, 5, 1, {3, 3}, {1, 1}, {0, 1, 2, 1}, {1, 1}, {11, 9}},
+        ConvCase{"pointwise", 24, 40, 1, {1, 1}, {1, 1}, {0, 0, 0, 0}, {1, 1}, {12, 12}},
+        ConvCase{"pointwise_odd", 19, 21, 1, {1, 1}, {2, 2}, {0, 0, 0, 0}, {1, 1}, {12, 11}},
+        ConvCase{"depthwise", 32, 32, 32, {3, 3}, {2, 2}, {1, 1, 1, 1}, {1, 1}, {20, 20}},
+        ConvCase{"depthwise_odd", 13, 13, 13, {5, 5}, {1, 1}, {2, 2, 2, 2}, {1, 1}, {20, 21}},
+        ConvCase{"grouped", 32, 64, 2, {3, 3}, {1, 1}, {1, 1, 1, 1}, {1, 1}, {15, 15}},
+        ConvCase{"grouped_odd", 12, 18, 3, {3, 3}, {1, 1}, {1, 1, 1, 1}, {1, 1}, {15, 15}},
+        ConvCase{"dilated", 16, 16, 1, {3, 3}, {1, 1}, {2, 2, 2, 2}, {2, 2}, {19, 18}},
+        ConvCase{"single", 24, 1, 1, {3, 3}, {1, 1}, {1, 1, 1, 1}, {1, 1}, {30, 30}},
+        ConvCase{"line", 16, 24, 1, {5}, {1}, {2, 2}, {1}, {50}},
+        ConvCase{
+            "volume", 8, 16, 1, {3, 3, 3}, {1, 1, 1}, {1, 1, 1, 1, 1, 1}, {1, 1, 1}, {7, 8, 9}}),
+    [](const auto& param) { return param.param.name; });
 
 // A bench with a convolution of 16 to `out` channels at 10x10, for an epilogue.
 struct EpilogueBench : Bench {
   explicit EpilogueBench(std::int64_t out = 20, bool bias = true) : channels(out) {
-    std::vector<ir::ValueId> inputs = {input("x", {Dim::symbol("n"), 16, 10, 10}), random_constant("w", {out, 16, 3, 3})};
+    std::vector<ir::ValueId> inputs = {input("x", {Dim::symbol("n"), 16, 10, 10}),
+                                       random_constant("w", {out, 16, 3, 3})};
     if (bias) inputs.push_back(random_constant("b", {out}));
     conv = op("Conv", inputs, attributes({{"pads", Ints{1, 1, 1, 1}}}));
   }
-  ir::ValueId scalar(const std::string& name, float value) { return constant(name, Tensor::of<float>(DType::kFp32, {}, std::vector<float>{value})); }
+  ir::ValueId scalar(const std::string& name, float value) {
+    return constant(name, Tensor::of<float>(DType::kFp32, {}, std::vector<float>{value}));
+  }
   void run() { EXPECT_GE(check({{"n", 1}}, {{{"n", 1}}, {{"n", 2}}}, 2e-5), 2U); }
   std::int64_t channels;
   ir::ValueId conv = 0;
@@ -95,7 +110,8 @@ TEST(ConvEpilogue, ResidualBehindRelu) {
 
 TEST(ConvEpilogue, HardSwishInFourSteps) {
   EpilogueBench bench;
-  const auto gate = bench.op("Clip", {bench.op("Add", {bench.conv, bench.scalar("three", 3)}), bench.scalar("lo", 0), bench.scalar("hi", 6)});
+  const auto gate = bench.op("Clip", {bench.op("Add", {bench.conv, bench.scalar("three", 3)}),
+                                      bench.scalar("lo", 0), bench.scalar("hi", 6)});
   bench.output(bench.op("Div", {bench.op("Mul", {bench.conv, gate}), bench.scalar("six", 6)}));
   bench.run();
 }
@@ -115,7 +131,8 @@ TEST(ConvEpilogue, BiasAsAddOfChannels) {
 
 TEST(ConvEpilogue, ScaledByChannelsAndByATensorOfOneValueAChannel) {
   EpilogueBench bench(17);
-  const auto scaled = bench.op("Mul", {bench.op("Relu", {bench.conv}), bench.random_constant("c", {1, 17, 1, 1})});
+  const auto scaled =
+      bench.op("Mul", {bench.op("Relu", {bench.conv}), bench.random_constant("c", {1, 17, 1, 1})});
   const auto gate = bench.input("gate", {Dim::symbol("n"), 17, 1, 1});
   bench.output(bench.op("Mul", {scaled, gate}));
   bench.run();
@@ -132,10 +149,13 @@ TEST(ConvTranspose, MatchesReference) {
   for (const std::int64_t out : {24, 1, 9}) {
     Bench bench;
     const auto x = bench.input("x", {Dim::symbol("n"), 24, Dim::symbol("h"), 7});
-    const auto y = bench.op("ConvTranspose", {x, bench.random_constant("w", {24, out, 2, 2}), bench.random_constant("b", {out})},
-                            attributes({{"strides", Ints{2, 2}}, {"kernel_shape", Ints{2, 2}}}));
+    const auto y = bench.op(
+        "ConvTranspose",
+        {x, bench.random_constant("w", {24, out, 2, 2}), bench.random_constant("b", {out})},
+        attributes({{"strides", Ints{2, 2}}, {"kernel_shape", Ints{2, 2}}}));
     bench.output(bench.op("Sigmoid", {y}));
-    EXPECT_GE(bench.check({{"n", 1}, {"h", 6}}, {{{"n", 1}, {"h", 6}}, {{"n", 2}, {"h", 9}}}, 1e-5), 1U);
+    EXPECT_GE(bench.check({{"n", 1}, {"h", 6}}, {{{"n", 1}, {"h", 6}}, {{"n", 2}, {"h", 9}}}, 1e-5),
+              1U);
   }
 }
 
@@ -143,7 +163,10 @@ TEST(ConvTranspose, GroupsPadsAndOutputPadding) {
   Bench bench;
   const auto x = bench.input("x", {2, 6, 5, 7});
   bench.output(bench.op("ConvTranspose", {x, bench.random_constant("w", {6, 2, 3, 3})},
-                        attributes({{"strides", Ints{2, 2}}, {"group", std::int64_t{3}}, {"pads", Ints{1, 0, 1, 1}}, {"output_padding", Ints{1, 0}}})));
+                        attributes({{"strides", Ints{2, 2}},
+                                    {"group", std::int64_t{3}},
+                                    {"pads", Ints{1, 0, 1, 1}},
+                                    {"output_padding", Ints{1, 0}}})));
   EXPECT_GE(bench.check(1e-5), 1U);
 }
 
@@ -157,7 +180,9 @@ TEST(ConvOffers, WeightsFromOutsideAreRowMajor) {
 TEST(ConvOffers, SamePaddingAtEverySize) {
   Bench bench;
   const auto x = bench.input("x", {1, 8, Dim::symbol("h"), 9});
-  bench.output(bench.op("Conv", {x, bench.random_constant("w", {16, 8, 3, 3})}, attributes({{"auto_pad", std::string("SAME_UPPER")}, {"strides", Ints{2, 2}}})));
+  bench.output(
+      bench.op("Conv", {x, bench.random_constant("w", {16, 8, 3, 3})},
+               attributes({{"auto_pad", std::string("SAME_UPPER")}, {"strides", Ints{2, 2}}})));
   EXPECT_GE(bench.check({{"h", 8}}, {{{"h", 8}}, {{"h", 9}}, {{"h", 12}}}, 1e-5), 1U);
 }
 

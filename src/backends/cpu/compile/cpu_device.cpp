@@ -20,7 +20,8 @@ struct OperatorEntry {
   const Family& (*family)();
 };
 
-// Operators of ai.onnx that are not elementwise, by name. What is elementwise stands in elementwise_program.h and scalar_ops.h.
+// Operators of ai.onnx that are not elementwise, by name. What is elementwise stands in
+// elementwise_program.h and scalar_ops.h.
 constexpr std::array kOperators = {
     OperatorEntry{"Conv", cpu::conv_family},
     OperatorEntry{"ConvTranspose", cpu::conv_family},
@@ -99,10 +100,12 @@ const Family* family_of(const cpu::SpecDraft& draft) {
   return all_fp32(draft) ? &cpu::elementwise_family() : &cpu::scalar_elementwise_family();
 }
 
-// Conservative figures: 2 GHz with two fused multiply-adds a cycle (one where vectors are long and clocks drop), 6 GB/s of memory
-// a core up to 20 GB/s.
+// Conservative figures: 2 GHz with two fused multiply-adds a cycle (one where vectors are long and
+// clocks drop), 6 GB/s of memory a core up to 20 GB/s.
 DeviceRates default_rates(int threads) {
-  const double per_thread = cpu::isa() == cpu::Isa::kAvx512 ? 64 : cpu::isa() == cpu::Isa::kAvx2 ? 32 : 12;
+  const double per_thread = cpu::isa() == cpu::Isa::kAvx512 ? 64
+                            : cpu::isa() == cpu::Isa::kAvx2 ? 32
+                                                            : 12;
   DeviceRates rates;
   rates.default_gflops = per_thread * threads;
   rates.gflops[DType::kFp32] = rates.default_gflops;
@@ -120,24 +123,31 @@ class CpuDevice final : public CompileDevice {
     info_.name = "cpu";
     info_.backend = "cpu";
     info_.memory = "host";
-    info_.rates = default_rates(static_cast<int>(std::max(1U, std::thread::hardware_concurrency())));
+    info_.rates =
+        default_rates(static_cast<int>(std::max(1U, std::thread::hardware_concurrency())));
   }
 
   [[nodiscard]] const DeviceInfo& info() const override { return info_; }
 
-  Offers offers(const ir::WorkItem& item, const SymbolBindings& point, const OfferOptions& options) override {
+  Offers offers(const ir::WorkItem& item, const SymbolBindings& point,
+                const OfferOptions& options) override {
     auto draft = cpu::draft_spec(item);
     if (!draft) return cpu::refuse(draft.error());
     const Family* family = family_of(*draft);
     const std::string op = item.nodes[0]->op->qualified_name();
-    if (family == nullptr) return cpu::refuse(fmt::format("{}: expected an operator with a cpu kernel, found none", op));
-    if (item.nodes.size() > 1 && family != &cpu::conv_family() && family != &cpu::product_family() && family != &cpu::elementwise_family()) {
-      return cpu::refuse(fmt::format("{}: expected a convolution, product or elementwise operators to fuse", cpu::describe_steps(draft->spec)));
+    if (family == nullptr)
+      return cpu::refuse(fmt::format("{}: expected an operator with a cpu kernel, found none", op));
+    if (item.nodes.size() > 1 && family != &cpu::conv_family() &&
+        family != &cpu::product_family() && family != &cpu::elementwise_family()) {
+      return cpu::refuse(
+          fmt::format("{}: expected a convolution, product or elementwise operators to fuse",
+                      cpu::describe_steps(draft->spec)));
     }
     const auto dims = cpu::dims_at(draft->spec, point);
     if (!dims) return cpu::refuse(dims.error());
     Offers result = family->offer({*draft, *dims, options});
-    if (result.candidates.empty() && result.refusal.empty()) result.refusal = fmt::format("{}: expected a layout with a kernel, found none", op);
+    if (result.candidates.empty() && result.refusal.empty())
+      result.refusal = fmt::format("{}: expected a layout with a kernel, found none", op);
     return result;
   }
 
@@ -145,7 +155,9 @@ class CpuDevice final : public CompileDevice {
     TESSERA_ASSIGN(auto draft, cpu::draft_spec(item));
     const Family* family = family_of(draft);
     if (family == nullptr || candidate.inputs.size() != item.inputs.size()) {
-      return fail(ErrorCode::kInvalidArgument, fmt::format("cpu: expected a candidate of its own for {}, found '{}'", cpu::describe_steps(draft.spec), candidate.kernel));
+      return fail(ErrorCode::kInvalidArgument,
+                  fmt::format("cpu: expected a candidate of its own for {}, found '{}'",
+                              cpu::describe_steps(draft.spec), candidate.kernel));
     }
     draft.spec.kernel = candidate.kernel;
     draft.spec.kernel_version = candidate.kernel_version;
@@ -155,25 +167,34 @@ class CpuDevice final : public CompileDevice {
     return CompiledKernel{std::move(draft.spec), std::move(draft.constants)};
   }
 
-  Offers conversion(const TensorForm& from, const TensorForm& to, const Shape& shape, const SymbolBindings& point) override {
+  Offers conversion(const TensorForm& from, const TensorForm& to, const Shape& shape,
+                    const SymbolBindings& point) override {
     const auto small = [](DType dtype) { return dtype == DType::kFp16 || dtype == DType::kBf16; };
-    const bool casts = (from.dtype == DType::kFp32 && small(to.dtype)) || (small(from.dtype) && to.dtype == DType::kFp32);
+    const bool casts = (from.dtype == DType::kFp32 && small(to.dtype)) ||
+                       (small(from.dtype) && to.dtype == DType::kFp32);
     if (from.dtype != to.dtype && !casts) {
-      return cpu::refuse(fmt::format("conversion: expected fp32 to or from fp16 or bf16, found {} to {}", to_string(from.dtype), to_string(to.dtype)));
+      return cpu::refuse(
+          fmt::format("conversion: expected fp32 to or from fp16 or bf16, found {} to {}",
+                      to_string(from.dtype), to_string(to.dtype)));
     }
-    if (bits_of(from.dtype) < 8) return cpu::refuse(fmt::format("conversion: expected elements of whole bytes, found {}", to_string(from.dtype)));
+    if (bits_of(from.dtype) < 8)
+      return cpu::refuse(fmt::format("conversion: expected elements of whole bytes, found {}",
+                                     to_string(from.dtype)));
     const auto dims = evaluate(shape, point);
     if (!dims) return cpu::refuse(dims.error());
     Candidate candidate;
     candidate.kernel = "cpu.convert";
     candidate.inputs = {from};
     candidate.outputs = {to};
-    candidate.bytes_moved = static_cast<double>(layout_nbytes(from.layout, from.dtype, *dims) + layout_nbytes(to.layout, to.dtype, *dims));
+    candidate.bytes_moved = static_cast<double>(layout_nbytes(from.layout, from.dtype, *dims) +
+                                                layout_nbytes(to.layout, to.dtype, *dims));
     candidate.efficiency = 0.25;
     return Offers{{std::move(candidate)}, ""};
   }
 
-  Result<CompiledKernel> compile_conversion(const TensorForm& from, const TensorForm& to, const Shape& shape, const Candidate& candidate) override {
+  Result<CompiledKernel> compile_conversion(const TensorForm& from, const TensorForm& to,
+                                            const Shape& shape,
+                                            const Candidate& candidate) override {
     CompiledKernel result;
     result.spec.backend = "cpu";
     result.spec.kernel = candidate.kernel;
@@ -185,7 +206,10 @@ class CpuDevice final : public CompileDevice {
   }
 
   [[nodiscard]] std::map<std::string, std::string> identity() const override {
-    return {{"cpu.isa", cpu::isa_name()}, {"cpu.model", cpu::processor_name()}, {"cpu.onednn", cpu::onednn_version()}, {"cpu.highway", cpu::highway_version()}};
+    return {{"cpu.isa", cpu::isa_name()},
+            {"cpu.model", cpu::processor_name()},
+            {"cpu.onednn", cpu::onednn_version()},
+            {"cpu.highway", cpu::highway_version()}};
   }
 
  private:
@@ -194,6 +218,8 @@ class CpuDevice final : public CompileDevice {
 
 }  // namespace
 
-std::unique_ptr<CompileDevice> make_cpu_device() { return std::make_unique<CpuDevice>(); }
+std::unique_ptr<CompileDevice> make_cpu_device() {
+  return std::make_unique<CpuDevice>();
+}
 
 }  // namespace tessera::backends

@@ -18,12 +18,14 @@ TEST(CpuDevice, SaysWhatItIs) {
   EXPECT_EQ(device->info().name, "cpu");
   EXPECT_EQ(device->info().memory, "host");
   const auto identity = device->identity();
-  for (const char* name : {"cpu.isa", "cpu.model", "cpu.onednn", "cpu.highway"}) EXPECT_FALSE(identity.at(name).empty()) << name;
+  for (const char* name : {"cpu.isa", "cpu.model", "cpu.onednn", "cpu.highway"})
+    EXPECT_FALSE(identity.at(name).empty()) << name;
 }
 
 TEST(CpuDevice, OffersAreEqualEachTime) {
   Bench bench;
-  bench.output(bench.op("Conv", {bench.input("x", {1, 16, 12, 12}), bench.random_constant("w", {32, 16, 3, 3})}));
+  bench.output(bench.op(
+      "Conv", {bench.input("x", {1, 16, 12, 12}), bench.random_constant("w", {32, 16, 3, 3})}));
   const Offers first = bench.offers({});
   const Offers second = bench.offers({});
   ASSERT_EQ(first.candidates.size(), second.candidates.size());
@@ -36,12 +38,16 @@ TEST(CpuDevice, OffersAreEqualEachTime) {
 
 TEST(CpuDevice, UnknownOperatorsAreRefusedByName) {
   Bench bench;
-  bench.output(bench.op("CumSum", {bench.input("x", {4, 5}), bench.constant("axis", Tensor::of<std::int64_t>(DType::kInt64, {}, std::vector<std::int64_t>{0}))}));
+  bench.output(bench.op(
+      "CumSum", {bench.input("x", {4, 5}),
+                 bench.constant("axis", Tensor::of<std::int64_t>(DType::kInt64, {},
+                                                                 std::vector<std::int64_t>{0}))}));
   EXPECT_EQ(bench.offers({}).refusal, "CumSum: expected an operator with a cpu kernel, found none");
 }
 
 TEST(CpuDevice, LayoutsTravelInOptions) {
-  for (const Layout& layout : {Layout{}, Layout{{0, 2, 3, 1}, {{0, 16}}}, Layout{{1, 0}, {}}, Layout{{0, 1, 2, 3}, {{1, 8}, {0, 8}}}}) {
+  for (const Layout& layout : {Layout{}, Layout{{0, 2, 3, 1}, {{0, 16}}}, Layout{{1, 0}, {}},
+                               Layout{{0, 1, 2, 3}, {{1, 8}, {0, 8}}}}) {
     std::map<std::string, std::int64_t> options;
     put_layout(options, "weights", layout);
     EXPECT_EQ(get_layout(options, "weights"), layout);
@@ -55,7 +61,8 @@ TEST(Conversion, BetweenEveryTwoForms) {
   const Dims dims = {2, 11, 40, 33};
   std::vector<TensorForm> forms;
   for (const DType dtype : {DType::kFp32, DType::kFp16}) {
-    for (const Layout& layout : {Layout{}, Layout::channels_last(4), Layout::channel_blocked(4, 8)}) forms.push_back({layout, dtype});
+    for (const Layout& layout : {Layout{}, Layout::channels_last(4), Layout::channel_blocked(4, 8)})
+      forms.push_back({layout, dtype});
   }
   for (const TensorForm& from : forms) {
     for (const TensorForm& to : forms) {
@@ -67,13 +74,16 @@ TEST(Conversion, BetweenEveryTwoForms) {
       const auto kernel = runner->load(compiled->spec, {});
       ASSERT_TRUE(kernel);
       std::vector<float> values(static_cast<std::size_t>(numel(dims)));
-      for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(i % 997);  // exact in fp16
+      for (std::size_t i = 0; i < values.size(); ++i)
+        values[i] = static_cast<float>(i % 997);  // exact in fp16
       Tensor plain = Tensor::zeros(from.dtype, dims).value();
       cast_elements({DType::kFp32, dims, values.data()}, plain.mutable_view(), false);
       Tensor wanted = Tensor::zeros(to.dtype, dims).value();
       cast_elements({DType::kFp32, dims, values.data()}, wanted.mutable_view(), false);
-      std::vector<std::byte> source(static_cast<std::size_t>(layout_nbytes(from.layout, from.dtype, dims)));
-      std::vector<std::byte> expected(static_cast<std::size_t>(layout_nbytes(to.layout, to.dtype, dims)));
+      std::vector<std::byte> source(
+          static_cast<std::size_t>(layout_nbytes(from.layout, from.dtype, dims)));
+      std::vector<std::byte> expected(
+          static_cast<std::size_t>(layout_nbytes(to.layout, to.dtype, dims)));
       std::vector<std::byte> found(expected.size(), std::byte{0x7f});
       convert_layout({}, plain.data(), from.layout, source.data(), from.dtype, dims);
       convert_layout({}, wanted.data(), to.layout, expected.data(), to.dtype, dims);

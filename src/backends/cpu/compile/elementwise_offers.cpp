@@ -1,4 +1,5 @@
-// Elementwise operators: fp32 alone or in groups, batch normalization as one of them, other dtypes alone.
+// Elementwise operators: fp32 alone or in groups, batch normalization as one of them, other dtypes
+// alone.
 
 #include <fmt/format.h>
 
@@ -13,7 +14,8 @@
 namespace tessera::backends::cpu {
 namespace {
 
-// Operands of the result's rank take its layout, the others are row-major: scalars anywhere, more only beside a row-major result.
+// Operands of the result's rank take its layout, the others are row-major: scalars anywhere, more
+// only beside a row-major result.
 Result<SpecDraft> with_layout(const SpecDraft& draft, const Layout& layout) {
   SpecDraft result = draft;
   auto& spec = result.spec;
@@ -23,7 +25,9 @@ Result<SpecDraft> with_layout(const SpecDraft& draft, const Layout& layout) {
     if (input.shape.size() == rank) {
       input.layout = layout;
     } else if (!layout.is_row_major() && !input.shape.empty()) {
-      return fail(ErrorCode::kUnimplemented, fmt::format("expected operands of rank {} in layout {}, found {}", rank, layout.to_string(), to_string(input.shape)));
+      return fail(ErrorCode::kUnimplemented,
+                  fmt::format("expected operands of rank {} in layout {}, found {}", rank,
+                              layout.to_string(), to_string(input.shape)));
     }
   }
   align_elementwise_constants(result, 0);
@@ -49,7 +53,9 @@ Offers offer_elementwise(const OfferRequest& request) {
       continue;
     }
     const auto& spec = laid->spec;
-    Candidate candidate = make_candidate(draft, "simd.elementwise", [&](std::size_t i) { return spec.inputs[i].layout; }, [&](std::size_t o) { return spec.outputs[o].layout; });
+    Candidate candidate = make_candidate(
+        draft, "simd.elementwise", [&](std::size_t i) { return spec.inputs[i].layout; },
+        [&](std::size_t o) { return spec.outputs[o].layout; });
     set_traffic(candidate, *laid, request.dims);
     candidate.flops *= static_cast<double>(spec.steps.size()) * 4;
     candidate.efficiency = 0.6;
@@ -67,20 +73,28 @@ Status finish_elementwise(SpecDraft& draft, const Candidate&) {
 // BatchNormalization of constants is x * a + b for each channel: the spec says so.
 Result<SpecDraft> as_scale_shift(const SpecDraft& draft) {
   const auto& step = draft.spec.steps[0];
-  if (step.attributes.get_int("training_mode", 0) != 0) return fail(ErrorCode::kUnimplemented, "BatchNormalization: attribute 'training_mode': expected 0, found 1");
+  if (step.attributes.get_int("training_mode", 0) != 0)
+    return fail(ErrorCode::kUnimplemented,
+                "BatchNormalization: attribute 'training_mode': expected 0, found 1");
   std::vector<const float*> values;
   Dims channels;
   for (std::size_t i = 1; i < 5; ++i) {
     const OperandRef ref = operand_ref(draft.spec, step_input(step, i));
-    if (ref.kind != OperandRef::Kind::kConstant || draft.spec.constants[ref.index].dtype != DType::kFp32) {
-      return fail(ErrorCode::kUnimplemented, fmt::format("BatchNormalization: input {}: expected an fp32 constant, found one computed at run time", i));
+    if (ref.kind != OperandRef::Kind::kConstant ||
+        draft.spec.constants[ref.index].dtype != DType::kFp32) {
+      return fail(ErrorCode::kUnimplemented,
+                  fmt::format("BatchNormalization: input {}: expected an fp32 constant, found one "
+                              "computed at run time",
+                              i));
     }
     values.push_back(static_cast<const float*>(draft.constants[ref.index].data()));
     channels = draft.constants[ref.index].dims();
   }
   const OperandRef x = operand_ref(draft.spec, step_input(step, 0));
-  if (x.kind != OperandRef::Kind::kInput || draft.spec.inputs.size() != 1 || draft.spec.outputs.size() != 1) {
-    return fail(ErrorCode::kUnimplemented, "BatchNormalization: expected one input computed at run time and one output");
+  if (x.kind != OperandRef::Kind::kInput || draft.spec.inputs.size() != 1 ||
+      draft.spec.outputs.size() != 1) {
+    return fail(ErrorCode::kUnimplemented,
+                "BatchNormalization: expected one input computed at run time and one output");
   }
   const float epsilon = step.attributes.get_float("epsilon", 1e-5F);
   const auto count = static_cast<std::size_t>(numel(channels));
@@ -94,7 +108,8 @@ Result<SpecDraft> as_scale_shift(const SpecDraft& draft) {
   if (wide.size() > 1) wide[1] = numel(channels);
   SpecDraft result = draft;
   auto& spec = result.spec;
-  result.constants = {Tensor::of<float>(DType::kFp32, wide, scale), Tensor::of<float>(DType::kFp32, wide, shift)};
+  result.constants = {Tensor::of<float>(DType::kFp32, wide, scale),
+                      Tensor::of<float>(DType::kFp32, wide, shift)};
   spec.constants.assign(2, artefact::TensorDecl{DType::kFp32, {}, to_shape(wide)});
   // Operands: the input, the two constants, then the results.
   spec.steps = {{"", "Mul", {}, {0, 1}, 1}, {"", "Add", {}, {3, 2}, 1}};
@@ -126,20 +141,25 @@ Status finish_batch_normalization(SpecDraft& draft, const Candidate& candidate) 
 
 Offers offer_scalar(const OfferRequest& request) {
   const auto& spec = request.draft.spec;
-  if (spec.steps.size() != 1) return refuse(fmt::format("{}: expected fp32 for a group of elementwise operators", describe_steps(spec)));
+  if (spec.steps.size() != 1)
+    return refuse(fmt::format("{}: expected fp32 for a group of elementwise operators",
+                              describe_steps(spec)));
   std::vector<DType> dtypes;
   for (const std::int32_t number : spec.steps[0].inputs) {
     const auto* decl = operand_decl(spec, number);
     dtypes.push_back(decl == nullptr ? DType::kUndefined : decl->dtype);
   }
-  if (const Status status = check_scalar_op(spec.steps[0], dtypes, spec.outputs[0].dtype); !status) return refuse(status.error());
+  if (const Status status = check_scalar_op(spec.steps[0], dtypes, spec.outputs[0].dtype); !status)
+    return refuse(status.error());
   Candidate candidate = make_row_major(request.draft, "cpu.elementwise");
   set_traffic(candidate, request.draft, request.dims);
   candidate.efficiency = 0.1;
   return Offers{{std::move(candidate)}, ""};
 }
 
-Status finish_nothing(SpecDraft&, const Candidate&) { return {}; }
+Status finish_nothing(SpecDraft&, const Candidate&) {
+  return {};
+}
 
 }  // namespace
 

@@ -9,7 +9,9 @@ namespace {
 
 using Ints = std::vector<std::int64_t>;
 
-Tensor scalar(float value) { return Tensor::of<float>(DType::kFp32, {}, std::vector<float>{value}); }
+Tensor scalar(float value) {
+  return Tensor::of<float>(DType::kFp32, {}, std::vector<float>{value});
+}
 
 class Unary : public ::testing::TestWithParam<const char*> {};
 
@@ -25,9 +27,11 @@ TEST_P(Unary, MatchesReference) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Ops, Unary,
-                         ::testing::Values("Relu", "LeakyRelu", "ThresholdedRelu", "Elu", "Selu", "Celu", "Sigmoid", "HardSigmoid", "HardSwish", "Tanh", "Exp", "Log",
-                                           "Sqrt", "Erf", "Abs", "Neg", "Reciprocal", "Floor", "Ceil", "Round", "Sign", "Softplus", "Softsign", "Mish", "Gelu", "Sin",
-                                           "Cos"),
+                         ::testing::Values("Relu", "LeakyRelu", "ThresholdedRelu", "Elu", "Selu",
+                                           "Celu", "Sigmoid", "HardSigmoid", "HardSwish", "Tanh",
+                                           "Exp", "Log", "Sqrt", "Erf", "Abs", "Neg", "Reciprocal",
+                                           "Floor", "Ceil", "Round", "Sign", "Softplus", "Softsign",
+                                           "Mish", "Gelu", "Sin", "Cos"),
                          [](const auto& param) { return std::string(param.param); });
 
 class BinaryOps : public ::testing::TestWithParam<const char*> {};
@@ -42,16 +46,21 @@ TEST_P(BinaryOps, SameShapeAndScalar) {
   EXPECT_EQ(bench.check({{"h", 4}}, {{{"h", 4}}, {{"h", 300}}}, 2e-6), 3U);
 }
 
-INSTANTIATE_TEST_SUITE_P(Ops, BinaryOps, ::testing::Values("Add", "Sub", "Mul", "Div", "Min", "Max", "Pow", "Sum", "Mean"),
+INSTANTIATE_TEST_SUITE_P(Ops, BinaryOps,
+                         ::testing::Values("Add", "Sub", "Mul", "Div", "Min", "Max", "Pow", "Sum",
+                                           "Mean"),
                          [](const auto& param) { return std::string(param.param); });
 
 TEST(Elementwise, EveryBroadcast) {
-  for (const Dims& other : {Dims{}, Dims{7}, Dims{6, 1}, Dims{5, 1, 1}, Dims{1, 5, 1, 1}, Dims{2, 5, 1, 1}, Dims{1, 1, 6, 7}, Dims{2, 1, 6, 1}, Dims{2, 5, 6, 7}, Dims{2, 1, 1, 1}}) {
+  for (const Dims& other :
+       {Dims{}, Dims{7}, Dims{6, 1}, Dims{5, 1, 1}, Dims{1, 5, 1, 1}, Dims{2, 5, 1, 1},
+        Dims{1, 1, 6, 7}, Dims{2, 1, 6, 1}, Dims{2, 5, 6, 7}, Dims{2, 1, 1, 1}}) {
     for (const bool constant : {false, true}) {
       SCOPED_TRACE(to_string(other) + (constant ? " constant" : " input"));
       Bench bench;
       const auto x = bench.input("x", {2, 5, 6, 7});
-      const auto y = constant ? bench.random_constant("y", other) : bench.input("y", to_shape(other));
+      const auto y =
+          constant ? bench.random_constant("y", other) : bench.input("y", to_shape(other));
       bench.output(bench.op("Sub", {y, x}));
       EXPECT_GE(bench.check(1e-6), constant || other.empty() || other.size() == 4 ? 3U : 1U);
     }
@@ -71,7 +80,8 @@ TEST(Elementwise, GroupWithSharedOperandsAndTwoOutputs) {
   const auto gate = bench.input("gate", {2, 9, 1, 1});
   const auto scaled = bench.op("Mul", {x, bench.op("HardSigmoid", {gate})});
   const auto sum = bench.op("Add", {scaled, bench.random_constant("c", {9, 1, 1})});
-  const auto clipped = bench.op("Clip", {sum, bench.constant("lo", scalar(-0.25F)), bench.constant("hi", scalar(0.5F))});
+  const auto clipped = bench.op(
+      "Clip", {sum, bench.constant("lo", scalar(-0.25F)), bench.constant("hi", scalar(0.5F))});
   bench.output(scaled);
   bench.output(bench.op("Mul", {bench.op("Sub", {clipped, scaled}), x}));
   EXPECT_EQ(bench.check(1e-6), 3U);
@@ -79,13 +89,15 @@ TEST(Elementwise, GroupWithSharedOperandsAndTwoOutputs) {
 
 TEST(Elementwise, PReluOfChannels) {
   Bench bench;
-  bench.output(bench.op("PRelu", {bench.input("x", {2, 6, 5, 4}), bench.random_constant("slope", {6, 1, 1})}));
+  bench.output(bench.op(
+      "PRelu", {bench.input("x", {2, 6, 5, 4}), bench.random_constant("slope", {6, 1, 1})}));
   EXPECT_EQ(bench.check(1e-6), 3U);
 }
 
 TEST(Elementwise, ClipWithoutBounds) {
   Bench bench;
-  bench.output(bench.op("Clip", {bench.input("x", {33}), ir::kNoValue, bench.constant("hi", scalar(0.25F))}));
+  bench.output(bench.op(
+      "Clip", {bench.input("x", {33}), ir::kNoValue, bench.constant("hi", scalar(0.25F))}));
   EXPECT_EQ(bench.check(1e-6), 1U);
 }
 
@@ -93,7 +105,8 @@ TEST(Elementwise, PowOfTwoAndAHalf) {
   for (const float exponent : {2.0F, 0.5F, 3.0F, -1.5F}) {
     Bench bench;
     bench.low = 0.1F;
-    bench.output(bench.op("Pow", {bench.input("x", {4, 100}), bench.constant("e", scalar(exponent))}));
+    bench.output(
+        bench.op("Pow", {bench.input("x", {4, 100}), bench.constant("e", scalar(exponent))}));
     EXPECT_EQ(bench.check(2e-6), 1U);
   }
 }
@@ -101,8 +114,10 @@ TEST(Elementwise, PowOfTwoAndAHalf) {
 TEST(BatchNormalization, IsAScaleAndAShift) {
   Bench bench;
   const auto x = bench.input("x", {Dim::symbol("n"), 10, 4, 5});
-  bench.output(bench.op("BatchNormalization", {x, bench.random_constant("s", {10}), bench.random_constant("b", {10}), bench.random_constant("m", {10}),
-                                               bench.random_constant("v", {10}, 0.5F, 2)}));
+  bench.output(
+      bench.op("BatchNormalization",
+               {x, bench.random_constant("s", {10}), bench.random_constant("b", {10}),
+                bench.random_constant("m", {10}), bench.random_constant("v", {10}, 0.5F, 2)}));
   EXPECT_EQ(bench.check({{"n", 1}}, {{{"n", 1}}, {{"n", 4}}}, 2e-6), 3U);
 }
 
@@ -112,7 +127,8 @@ TEST(ScalarOps, IntegersCompareAndChoose) {
       Bench bench;
       bench.high = 9;
       bench.low = 0;
-      bench.output(bench.op(op, {bench.input("x", {3, 1, 50}, dtype), bench.input("y", {4, 1}, dtype)}));
+      bench.output(
+          bench.op(op, {bench.input("x", {3, 1, 50}, dtype), bench.input("y", {4, 1}, dtype)}));
       EXPECT_EQ(bench.check(0), 1U) << op;
     }
   }
@@ -123,7 +139,8 @@ TEST(ScalarOps, DivisionAndRemainderOfNegatives) {
     Bench bench;
     bench.low = -20;
     bench.high = 20;
-    const auto d = bench.constant("d", Tensor::of<std::int64_t>(DType::kInt64, {4}, std::vector<std::int64_t>{3, -3, 1, -7}));
+    const auto d = bench.constant(
+        "d", Tensor::of<std::int64_t>(DType::kInt64, {4}, std::vector<std::int64_t>{3, -3, 1, -7}));
     bench.output(bench.op(op, {bench.input("x", {50, 4}, DType::kInt64), d}));
     EXPECT_EQ(bench.check(0), 1U) << op;
   }
@@ -131,11 +148,13 @@ TEST(ScalarOps, DivisionAndRemainderOfNegatives) {
 
 TEST(ScalarOps, MasksAndWhere) {
   Bench bench;
-  bench.output(bench.op("Where", {bench.input("c", {2, 1, 40}, DType::kBool), bench.input("x", {3, 40}), bench.constant("y", scalar(-1e9F))}));
+  bench.output(bench.op("Where", {bench.input("c", {2, 1, 40}, DType::kBool),
+                                  bench.input("x", {3, 40}), bench.constant("y", scalar(-1e9F))}));
   EXPECT_EQ(bench.check(1e-7), 1U);
   for (const char* op : {"And", "Or", "Xor"}) {
     Bench logic;
-    logic.output(logic.op(op, {logic.input("x", {7, 5}, DType::kBool), logic.input("y", {5}, DType::kBool)}));
+    logic.output(logic.op(
+        op, {logic.input("x", {7, 5}, DType::kBool), logic.input("y", {5}, DType::kBool)}));
     EXPECT_EQ(logic.check(0), 1U) << op;
   }
 }
@@ -146,7 +165,8 @@ TEST(ScalarOps, Casts) {
       Bench bench;
       bench.low = 0;
       bench.high = 5;
-      bench.output(bench.op("Cast", {bench.input("x", {60}, from)}, attributes({{"to", static_cast<std::int64_t>(to)}})));
+      bench.output(bench.op("Cast", {bench.input("x", {60}, from)},
+                            attributes({{"to", static_cast<std::int64_t>(to)}})));
       EXPECT_EQ(bench.check(0), 1U);
     }
   }
@@ -156,7 +176,9 @@ TEST(ElementwiseOffers, RefusalsNameWhatWasFound) {
   Bench bench;
   const auto x = bench.input("x", {4}, DType::kFp16);
   bench.output(bench.op("Relu", {x}));
-  EXPECT_EQ(bench.offers({}).refusal, "Relu: expected fp32, or one or two operands of a dtype with code for it, found (fp16) to fp16");
+  EXPECT_EQ(bench.offers({}).refusal,
+            "Relu: expected fp32, or one or two operands of a dtype with code for it, found (fp16) "
+            "to fp16");
 }
 
 }  // namespace

@@ -1,7 +1,7 @@
 #pragma once
 
-// Families of operators, each with the two halves of a candidate: offering it, and finishing its spec. cpu_device.cpp decides by
-// operator which family a work item belongs to.
+// Families of operators, each with the two halves of a candidate: offering it, and finishing its
+// spec. cpu_device.cpp decides by operator which family a work item belongs to.
 
 #include <functional>
 
@@ -11,14 +11,15 @@ namespace tessera::backends::cpu {
 
 // What a family is asked.
 struct OfferRequest {
-  const SpecDraft& draft;   // row-major
-  const InstanceDims& dims; // at the price point
+  const SpecDraft& draft;    // row-major
+  const InstanceDims& dims;  // at the price point
   const OfferOptions& options;
 };
 
 struct Family {
   Offers (*offer)(const OfferRequest& request) = nullptr;
-  // Completes the spec of a candidate of its own, whose forms and options stand in the draft already.
+  // Completes the spec of a candidate of its own, whose forms and options stand in the draft
+  // already.
   Status (*finish)(SpecDraft& draft, const Candidate& candidate) = nullptr;
 };
 
@@ -42,10 +43,13 @@ const Family& softmax_family();
 const Family& reduce_family();
 const Family& layer_normalization_family();
 
-// ---- What families share -------------------------------------------------------------------------------------------------------
+// ---- What families share
+// -------------------------------------------------------------------------------------------------------
 
-// A candidate with forms for every input and output: `input_layout(i)` and `output_layout(o)` by position in the spec.
-Candidate make_candidate(const SpecDraft& draft, std::string kernel, const std::function<Layout(std::size_t)>& input_layout,
+// A candidate with forms for every input and output: `input_layout(i)` and `output_layout(o)` by
+// position in the spec.
+Candidate make_candidate(const SpecDraft& draft, std::string kernel,
+                         const std::function<Layout(std::size_t)>& input_layout,
                          const std::function<Layout(std::size_t)>& output_layout);
 Candidate make_row_major(const SpecDraft& draft, std::string kernel);
 
@@ -59,7 +63,8 @@ Offers refuse(std::string reason);
 Offers refuse(const Error& error);
 
 // A layout in a candidate's options, which hold integers.
-void put_layout(std::map<std::string, std::int64_t>& options, const std::string& name, const Layout& layout);
+void put_layout(std::map<std::string, std::int64_t>& options, const std::string& name,
+                const Layout& layout);
 Layout get_layout(const std::map<std::string, std::int64_t>& options, const std::string& name);
 
 // "Conv" or "Conv with Relu, Add".

@@ -1,7 +1,7 @@
 #pragma once
 
-// For the tests here: a graph of a few nodes, every candidate of it compiled, loaded and run, each result compared with the
-// reference kernels.
+// For the tests here: a graph of a few nodes, every candidate of it compiled, loaded and run, each
+// result compared with the reference kernels.
 
 #include <memory>
 #include <string>
@@ -23,7 +23,8 @@ class TestParallel final : public Parallel {
   int threads_;
 };
 
-// A graph under test. Sizes may be symbols: then `bind` gives their values, at the price point and when it runs.
+// A graph under test. Sizes may be symbols: then `bind` gives their values, at the price point and
+// when it runs.
 class Bench {
  public:
   Bench();
@@ -32,8 +33,10 @@ class Bench {
   // fp32 of random values in [-1, 1), or in [low, high).
   ir::ValueId random_constant(const std::string& name, Dims dims, float low = -1, float high = 1);
   // The node's outputs; types by inference.
-  std::vector<ir::ValueId> node(const std::string& op, std::vector<ir::ValueId> inputs, ops::Attributes attributes = {}, std::size_t outputs = 1);
-  ir::ValueId op(const std::string& name, std::vector<ir::ValueId> inputs, ops::Attributes attributes = {}) {
+  std::vector<ir::ValueId> node(const std::string& op, std::vector<ir::ValueId> inputs,
+                                ops::Attributes attributes = {}, std::size_t outputs = 1);
+  ir::ValueId op(const std::string& name, std::vector<ir::ValueId> inputs,
+                 ops::Attributes attributes = {}) {
     return node(name, std::move(inputs), std::move(attributes))[0];
   }
   void output(ir::ValueId value);
@@ -42,9 +45,11 @@ class Bench {
   [[nodiscard]] ir::WorkItem item() const;
   [[nodiscard]] Offers offers(const SymbolBindings& point, int threads = 1);
 
-  // Runs every candidate priced at `point` at each of `points` on 1 and 2 threads. A failure names candidate, point and element.
-  // `tolerance` is relative to the largest reference element. Gives the number of candidates.
-  std::size_t check(const SymbolBindings& point, const std::vector<SymbolBindings>& points, double tolerance);
+  // Runs every candidate priced at `point` at each of `points` on 1 and 2 threads. A failure names
+  // candidate, point and element. `tolerance` is relative to the largest reference element. Gives
+  // the number of candidates.
+  std::size_t check(const SymbolBindings& point, const std::vector<SymbolBindings>& points,
+                    double tolerance);
   std::size_t check(double tolerance = 1e-5) { return check({}, {{}}, tolerance); }
 
   // Values of inputs: [low, high); integers from 0 to high - 1.

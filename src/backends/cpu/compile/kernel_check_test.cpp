@@ -17,11 +17,14 @@
 namespace tessera::backends::cpu {
 namespace {
 
-bool is_64_byte_padded(const Layout& layout) { return !layout.blocks.empty(); }
+bool is_64_byte_padded(const Layout& layout) {
+  return !layout.blocks.empty();
+}
 
 std::string text_of(const Candidate& candidate) {
   std::string text = candidate.kernel;
-  for (const auto& input : candidate.inputs) text += input ? " " + input->layout.to_string() : " baked";
+  for (const auto& input : candidate.inputs)
+    text += input ? " " + input->layout.to_string() : " baked";
   text += " ->";
   for (const auto& output : candidate.outputs) text += " " + output.layout.to_string();
   for (const auto& [name, value] : candidate.options) text += fmt::format(" {}={}", name, value);
@@ -32,7 +35,8 @@ std::string text_of(const Candidate& candidate) {
 struct Buffer {
   std::vector<std::byte> storage;
   std::byte* data = nullptr;
-  explicit Buffer(std::int64_t bytes, std::byte fill) : storage(static_cast<std::size_t>(bytes) + 128, fill) {
+  explicit Buffer(std::int64_t bytes, std::byte fill)
+      : storage(static_cast<std::size_t>(bytes) + 128, fill) {
     const auto address = reinterpret_cast<std::uintptr_t>(storage.data());
     data = storage.data() + (64 - address % 64) % 64;
   }
@@ -52,14 +56,16 @@ void expect_close(const TensorView& found, const TensorView& expected, double to
   ASSERT_EQ(to_string(found.dims), to_string(expected.dims));
   double largest = 1e-30;
   for (std::int64_t i = 0; i < expected.numel(); ++i) {
-    if (std::isfinite(element(expected, i))) largest = std::max(largest, std::abs(element(expected, i)));
+    if (std::isfinite(element(expected, i)))
+      largest = std::max(largest, std::abs(element(expected, i)));
   }
   for (std::int64_t i = 0; i < expected.numel(); ++i) {
     const double a = element(found, i);
     const double b = element(expected, i);
     if (std::isnan(a) && std::isnan(b)) continue;
     if (a == b) continue;
-    ASSERT_LE(std::abs(a - b), tolerance * largest) << "element " << i << ": found " << a << ", expected " << b;
+    ASSERT_LE(std::abs(a - b), tolerance * largest)
+        << "element " << i << ": found " << a << ", expected " << b;
   }
 }
 
@@ -94,14 +100,19 @@ ir::ValueId Bench::input(const std::string& name, Shape shape, DType dtype) {
   return graph.add_input(name, ValueType::tensor(dtype, std::move(shape)));
 }
 
-ir::ValueId Bench::constant(const std::string& name, Tensor tensor) { return module_.methods[0].graph.add_constant(name, std::move(tensor)); }
+ir::ValueId Bench::constant(const std::string& name, Tensor tensor) {
+  return module_.methods[0].graph.add_constant(name, std::move(tensor));
+}
 
 ir::ValueId Bench::random_constant(const std::string& name, Dims dims, float from, float to) {
   testing::Random random(seed_++);
-  return constant(name, Tensor::of<float>(DType::kFp32, dims, random.floats(static_cast<std::size_t>(numel(dims)), from, to)));
+  return constant(
+      name, Tensor::of<float>(DType::kFp32, dims,
+                              random.floats(static_cast<std::size_t>(numel(dims)), from, to)));
 }
 
-std::vector<ir::ValueId> Bench::node(const std::string& op, std::vector<ir::ValueId> inputs, ops::Attributes attrs, std::size_t outputs) {
+std::vector<ir::ValueId> Bench::node(const std::string& op, std::vector<ir::ValueId> inputs,
+                                     ops::Attributes attrs, std::size_t outputs) {
   auto& graph = module_.methods[0].graph;
   ir::Node node;
   node.op = ops::find_op("", op);
@@ -110,7 +121,9 @@ std::vector<ir::ValueId> Bench::node(const std::string& op, std::vector<ir::Valu
   node.name = graph.fresh_name(op);
   node.attributes = std::move(attrs);
   node.inputs = std::move(inputs);
-  for (std::size_t i = 0; i < outputs; ++i) node.outputs.push_back(graph.add_value(graph.fresh_name("v"), ValueType::tensor(DType::kUndefined, std::nullopt)));
+  for (std::size_t i = 0; i < outputs; ++i)
+    node.outputs.push_back(
+        graph.add_value(graph.fresh_name("v"), ValueType::tensor(DType::kUndefined, std::nullopt)));
   node.origins = {0};
   ir::Node& added = graph.add_node(std::move(node));
   const Status inferred = ir::infer_node(module_, graph, added);
@@ -128,7 +141,8 @@ void Bench::output(ir::ValueId value) {
     cover_->nodes.push_back(node->id);
     for (const ir::ValueId id : node->inputs) {
       if (id == ir::kNoValue || graph.value(id).kind == ir::ValueKind::kNodeOutput) continue;
-      if (std::find(cover_->inputs.begin(), cover_->inputs.end(), id) == cover_->inputs.end()) cover_->inputs.push_back(id);
+      if (std::find(cover_->inputs.begin(), cover_->inputs.end(), id) == cover_->inputs.end())
+        cover_->inputs.push_back(id);
     }
   }
   cover_->outputs = graph.outputs;
@@ -136,7 +150,8 @@ void Bench::output(ir::ValueId value) {
 
 ir::WorkItem Bench::item() const {
   const auto& graph = module_.methods[0].graph;
-  return cover_ ? ir::work_item(module_, graph, *cover_) : ir::work_item(module_, graph, *graph.nodes()[0]);
+  return cover_ ? ir::work_item(module_, graph, *cover_)
+                : ir::work_item(module_, graph, *graph.nodes()[0]);
 }
 
 Offers Bench::offers(const SymbolBindings& point, int threads) {
@@ -159,9 +174,18 @@ std::vector<Tensor> Bench::random_inputs(const SymbolBindings& point) {
     Tensor tensor = Tensor::zeros(value.type.dtype, dims).value();
     for (std::int64_t i = 0; i < tensor.numel(); ++i) {
       switch (value.type.dtype) {
-        case DType::kFp32: static_cast<float*>(tensor.mutable_data())[i] = static_cast<float>(random.real(low, high)); break;
-        case DType::kInt64: static_cast<std::int64_t*>(tensor.mutable_data())[i] = random.integer(static_cast<std::int64_t>(low), static_cast<std::int64_t>(high) - 1); break;
-        case DType::kInt32: static_cast<std::int32_t*>(tensor.mutable_data())[i] = static_cast<std::int32_t>(random.integer(static_cast<std::int64_t>(low), static_cast<std::int64_t>(high) - 1)); break;
+        case DType::kFp32:
+          static_cast<float*>(tensor.mutable_data())[i] =
+              static_cast<float>(random.real(low, high));
+          break;
+        case DType::kInt64:
+          static_cast<std::int64_t*>(tensor.mutable_data())[i] =
+              random.integer(static_cast<std::int64_t>(low), static_cast<std::int64_t>(high) - 1);
+          break;
+        case DType::kInt32:
+          static_cast<std::int32_t*>(tensor.mutable_data())[i] = static_cast<std::int32_t>(
+              random.integer(static_cast<std::int64_t>(low), static_cast<std::int64_t>(high) - 1));
+          break;
         default: static_cast<std::uint8_t*>(tensor.mutable_data())[i] = random.chance(0.5) ? 1 : 0;
       }
     }
@@ -176,22 +200,27 @@ std::vector<Tensor> Bench::reference(const std::vector<Tensor>& inputs) {
   for (std::size_t i = 0; i < work.inputs.size(); ++i) values[work.inputs[i]] = inputs[i];
   for (const ir::Node* node : work.nodes) {
     std::vector<Tensor> operands;
-    for (const ir::ValueId id : node->inputs) operands.push_back(id == ir::kNoValue ? Tensor() : values.at(id));
+    for (const ir::ValueId id : node->inputs)
+      operands.push_back(id == ir::kNoValue ? Tensor() : values.at(id));
     auto results = ops::run_reference(*node->op, node->attributes, operands, node->outputs.size());
     EXPECT_TRUE(results) << (results ? "" : results.error().to_string());
-    for (std::size_t i = 0; results && i < node->outputs.size(); ++i) values[node->outputs[i]] = (*results)[i];
+    for (std::size_t i = 0; results && i < node->outputs.size(); ++i)
+      values[node->outputs[i]] = (*results)[i];
   }
   std::vector<Tensor> outputs;
   for (const ir::ValueId id : work.outputs) outputs.push_back(values[id]);
   return outputs;
 }
 
-void Bench::check_candidate(const Candidate& candidate, const SymbolBindings& point, double tolerance) {
+void Bench::check_candidate(const Candidate& candidate, const SymbolBindings& point,
+                            double tolerance) {
   const ir::WorkItem work = item();
   auto compiled = compiler_->compile(work, candidate);
   ASSERT_TRUE(compiled) << compiled.error().to_string();
   std::vector<std::span<const std::byte>> constants;
-  for (const Tensor& tensor : compiled->constants) constants.emplace_back(static_cast<const std::byte*>(tensor.data()), static_cast<std::size_t>(tensor.nbytes()));
+  for (const Tensor& tensor : compiled->constants)
+    constants.emplace_back(static_cast<const std::byte*>(tensor.data()),
+                           static_cast<std::size_t>(tensor.nbytes()));
   auto loaded = runner_->load(compiled->spec, constants);
   ASSERT_TRUE(loaded) << loaded.error().to_string();
   const std::vector<Tensor> inputs = random_inputs(point);
@@ -203,12 +232,16 @@ void Bench::check_candidate(const Candidate& candidate, const SymbolBindings& po
     if (!candidate.inputs[i]) continue;
     const Layout& layout = candidate.inputs[i]->layout;
     dims.inputs.push_back(inputs[i].dims());
-    in_buffers.emplace_back(layout_nbytes(layout, inputs[i].dtype(), inputs[i].dims()), std::byte{0});
-    convert_layout({}, inputs[i].data(), layout, in_buffers.back().data, inputs[i].dtype(), inputs[i].dims());
+    in_buffers.emplace_back(layout_nbytes(layout, inputs[i].dtype(), inputs[i].dims()),
+                            std::byte{0});
+    convert_layout({}, inputs[i].data(), layout, in_buffers.back().data, inputs[i].dtype(),
+                   inputs[i].dims());
   }
   for (std::size_t o = 0; o < expected.size(); ++o) {
     dims.outputs.push_back(expected[o].dims());
-    out_buffers.emplace_back(layout_nbytes(candidate.outputs[o].layout, expected[o].dtype(), expected[o].dims()), std::byte{0x7f});
+    out_buffers.emplace_back(
+        layout_nbytes(candidate.outputs[o].layout, expected[o].dtype(), expected[o].dims()),
+        std::byte{0x7f});
   }
   for (const int threads : {1, 2}) {
     SCOPED_TRACE(fmt::format("{} threads", threads));
@@ -229,18 +262,21 @@ void Bench::check_candidate(const Candidate& candidate, const SymbolBindings& po
       SCOPED_TRACE(fmt::format("output {}", o));
       const Layout& layout = candidate.outputs[o].layout;
       Tensor found = Tensor::zeros(expected[o].dtype(), expected[o].dims()).value();
-      convert_layout(layout, outs[o], {}, found.mutable_data(), expected[o].dtype(), expected[o].dims());
+      convert_layout(layout, outs[o], {}, found.mutable_data(), expected[o].dtype(),
+                     expected[o].dims());
       expect_close(found.view(), expected[o].view(), tolerance);
       if (!is_64_byte_padded(layout)) continue;
       // Padded lanes are zero: converting forth again gives the same bytes.
       Buffer again(layout_nbytes(layout, expected[o].dtype(), expected[o].dims()), std::byte{0});
       convert_layout({}, found.data(), layout, again.data, expected[o].dtype(), expected[o].dims());
-      EXPECT_EQ(std::memcmp(again.data, outs[o], again.storage.size() - 128), 0) << "padded lanes are not zero";
+      EXPECT_EQ(std::memcmp(again.data, outs[o], again.storage.size() - 128), 0)
+          << "padded lanes are not zero";
     }
   }
 }
 
-std::size_t Bench::check(const SymbolBindings& point, const std::vector<SymbolBindings>& points, double tolerance) {
+std::size_t Bench::check(const SymbolBindings& point, const std::vector<SymbolBindings>& points,
+                         double tolerance) {
   const Offers found = offers(point);
   EXPECT_FALSE(found.candidates.empty()) << found.refusal;
   for (const Candidate& candidate : found.candidates) {

@@ -13,7 +13,9 @@
 namespace tessera::backends::cpu {
 namespace {
 
-Status finish_nothing(SpecDraft&, const Candidate&) { return {}; }
+Status finish_nothing(SpecDraft&, const Candidate&) {
+  return {};
+}
 
 Candidate priced(Candidate candidate, const OfferRequest& request, double efficiency) {
   set_traffic(candidate, request.draft, request.dims);
@@ -21,35 +23,45 @@ Candidate priced(Candidate candidate, const OfferRequest& request, double effici
   return candidate;
 }
 
-// ---- Views ---------------------------------------------------------------------------------------------------------------------
+// ---- Views
+// ---------------------------------------------------------------------------------------------------------------------
 
 // [N, C, 1, ...] of whole blocks: all layouts of it are one order in memory.
 bool is_channel_vector(const Shape& shape) {
   if (shape.size() < 3 || shape.size() > 5) return false;
   const auto channels = shape[1].constant();
-  return channels && *channels % channel_block() == 0 && std::all_of(shape.begin() + 2, shape.end(), [](const Dim& d) { return d.constant() == 1; });
+  return channels && *channels % channel_block() == 0 &&
+         std::all_of(shape.begin() + 2, shape.end(),
+                     [](const Dim& d) { return d.constant() == 1; });
 }
 
 Offers offer_view(const OfferRequest& request) {
   const auto& spec = request.draft.spec;
   const auto& op = spec.steps[0].op_type;
-  if (spec.outputs.size() != 1) return refuse(fmt::format("{}: expected one output in use, found {}", op, spec.outputs.size()));
-  if (step_input(spec.steps[0], 0) != 0) return refuse(fmt::format("{}: expected an input computed at run time, found a constant", op));
-  if (op == "Dropout" && step_input(spec.steps[0], 2) >= 0) return refuse("Dropout: input 'training_mode': expected none, found one");
+  if (spec.outputs.size() != 1)
+    return refuse(fmt::format("{}: expected one output in use, found {}", op, spec.outputs.size()));
+  if (step_input(spec.steps[0], 0) != 0)
+    return refuse(fmt::format("{}: expected an input computed at run time, found a constant", op));
+  if (op == "Dropout" && step_input(spec.steps[0], 2) >= 0)
+    return refuse("Dropout: input 'training_mode': expected none, found one");
   const bool same = op == "Identity" || op == "Dropout";
   const std::size_t rank = spec.inputs[0].shape.size();
   std::vector<std::pair<Layout, Layout>> ways = {{{}, {}}};
   if (same) {
     for (const Layout& layout : activation_layouts(rank)) {
-      if (!layout.is_row_major() && spec.inputs[0].dtype == DType::kFp32) ways.emplace_back(layout, layout);
+      if (!layout.is_row_major() && spec.inputs[0].dtype == DType::kFp32)
+        ways.emplace_back(layout, layout);
     }
-  } else if (is_channel_vector(spec.inputs[0].shape) && spec.outputs[0].shape.size() < 3 && spec.inputs[0].dtype == DType::kFp32) {
+  } else if (is_channel_vector(spec.inputs[0].shape) && spec.outputs[0].shape.size() < 3 &&
+             spec.inputs[0].dtype == DType::kFp32) {
     ways.emplace_back(Layout::channel_blocked(static_cast<int>(rank), channel_block()), Layout{});
     ways.emplace_back(Layout::channels_last(static_cast<int>(rank)), Layout{});
   }
   Offers offers;
   for (const auto& [from, to] : ways) {
-    Candidate candidate = make_candidate(request.draft, "cpu.view", [&](std::size_t i) { return i == 0 ? from : Layout{}; }, [&](std::size_t) { return to; });
+    Candidate candidate = make_candidate(
+        request.draft, "cpu.view", [&](std::size_t i) { return i == 0 ? from : Layout{}; },
+        [&](std::size_t) { return to; });
     candidate = priced(std::move(candidate), request, 0.8);
     candidate.flops = 0;
     candidate.options["view"] = 1;
@@ -58,14 +70,16 @@ Offers offer_view(const OfferRequest& request) {
   return offers;
 }
 
-// ---- Concat and Split ------------------------------------------------------------------------------------------------------------
+// ---- Concat and Split
+// ------------------------------------------------------------------------------------------------------------
 
 Result<std::size_t> axis_of(const artefact::KernelSpec& spec, std::size_t rank) {
   const auto signed_rank = static_cast<std::int64_t>(rank);
   const std::int64_t axis = spec.steps[0].attributes.get_int("axis", 0);
   if (axis < -signed_rank || axis >= signed_rank) {
-    return fail(ErrorCode::kInvalidArgument, fmt::format("{}: attribute 'axis': expected a value from {} to {}, found {}", spec.steps[0].op_type, -signed_rank,
-                                                         signed_rank - 1, axis));
+    return fail(ErrorCode::kInvalidArgument,
+                fmt::format("{}: attribute 'axis': expected a value from {} to {}, found {}",
+                            spec.steps[0].op_type, -signed_rank, signed_rank - 1, axis));
   }
   return static_cast<std::size_t>(axis < 0 ? axis + signed_rank : axis);
 }
@@ -80,7 +94,8 @@ bool whole_blocks(const std::vector<const Shape*>& parts, std::size_t axis) {
   return true;
 }
 
-Offers offer_parts(const OfferRequest& request, const char* kernel, const std::vector<const Shape*>& parts, bool all_dynamic) {
+Offers offer_parts(const OfferRequest& request, const char* kernel,
+                   const std::vector<const Shape*>& parts, bool all_dynamic) {
   const auto& spec = request.draft.spec;
   const std::size_t rank = spec.outputs[0].shape.size();
   const auto axis = axis_of(spec, rank);
@@ -90,7 +105,9 @@ Offers offer_parts(const OfferRequest& request, const char* kernel, const std::v
     if (!layout.is_row_major() && (spec.outputs[0].dtype != DType::kFp32 || !all_dynamic)) continue;
     if (channel_block_of(layout) > 1 && !whole_blocks(parts, *axis)) continue;
     Candidate candidate = make_candidate(
-        request.draft, kernel, [&](std::size_t i) { return spec.inputs[i].shape.size() == rank ? layout : Layout{}; }, [&](std::size_t) { return layout; });
+        request.draft, kernel,
+        [&](std::size_t i) { return spec.inputs[i].shape.size() == rank ? layout : Layout{}; },
+        [&](std::size_t) { return layout; });
     candidate = priced(std::move(candidate), request, 0.6);
     candidate.flops = 0;
     offers.candidates.push_back(std::move(candidate));
@@ -111,17 +128,21 @@ Offers offer_concat(const OfferRequest& request) {
 
 Offers offer_split(const OfferRequest& request) {
   const auto& spec = request.draft.spec;
-  if (step_input(spec.steps[0], 0) != 0) return refuse("Split: expected an input computed at run time, found a constant");
+  if (step_input(spec.steps[0], 0) != 0)
+    return refuse("Split: expected an input computed at run time, found a constant");
   if (spec.outputs.size() != spec.steps[0].output_count) {
-    return refuse(fmt::format("Split: expected all {} outputs in use, found {}", spec.steps[0].output_count, spec.outputs.size()));
+    return refuse(fmt::format("Split: expected all {} outputs in use, found {}",
+                              spec.steps[0].output_count, spec.outputs.size()));
   }
   std::vector<const Shape*> parts;
   for (const auto& output : spec.outputs) parts.push_back(&output.shape);
-  // The sizes are an int64 input of rank 1 where they are not constant: row-major, as any operand of another rank.
+  // The sizes are an int64 input of rank 1 where they are not constant: row-major, as any operand
+  // of another rank.
   return offer_parts(request, "cpu.split", parts, true);
 }
 
-// ---- Index tables, Gather, Resize ---------------------------------------------------------------------------------------------------
+// ---- Index tables, Gather, Resize
+// ---------------------------------------------------------------------------------------------------
 
 Offers offer_strided(const OfferRequest& request) {
   const auto& spec = request.draft.spec;
@@ -130,7 +151,8 @@ Offers offer_strided(const OfferRequest& request) {
   if (!fill) return refuse(fill.error());
   const auto tables = move_tables(spec, bytes, request.dims);
   if (!tables) return refuse(tables.error());
-  Candidate candidate = priced(make_row_major(request.draft, "cpu.strided"), request, spec.steps[0].op_type == "Transpose" ? 0.2 : 0.4);
+  Candidate candidate = priced(make_row_major(request.draft, "cpu.strided"), request,
+                               spec.steps[0].op_type == "Transpose" ? 0.2 : 0.4);
   candidate.flops = 0;
   return Offers{{std::move(candidate)}, ""};
 }
@@ -139,11 +161,14 @@ Offers offer_gather(const OfferRequest& request) {
   const auto& spec = request.draft.spec;
   if (spec.steps[0].inputs.size() != 2) return refuse("Gather: expected two inputs");
   const DType indices = operand_decl(spec, spec.steps[0].inputs[1])->dtype;
-  if (indices != DType::kInt64 && indices != DType::kInt32) return refuse(fmt::format("Gather: input 'indices': expected int32 or int64, found {}", to_string(indices)));
+  if (indices != DType::kInt64 && indices != DType::kInt32)
+    return refuse(fmt::format("Gather: input 'indices': expected int32 or int64, found {}",
+                              to_string(indices)));
   Candidate candidate = priced(make_row_major(request.draft, "cpu.gather"), request, 0.3);
   candidate.flops = 0;
   // It reads what it gives, not the table.
-  candidate.bytes_moved = 2.0 * static_cast<double>(nbytes(spec.outputs[0].dtype, request.dims.outputs[0]));
+  candidate.bytes_moved =
+      2.0 * static_cast<double>(nbytes(spec.outputs[0].dtype, request.dims.outputs[0]));
   return Offers{{std::move(candidate)}, ""};
 }
 
@@ -154,11 +179,16 @@ Offers offer_resize(const OfferRequest& request) {
   if (!plan) return refuse(plan.error());
   const Dims& src = request.dims.inputs[0];
   const Dims& dst = request.dims.outputs[0];
-  if (src[0] != dst[0] || src[1] != dst[1]) return refuse(fmt::format("Resize: expected spatial dims alone to change, found {} to {}", to_string(src), to_string(dst)));
+  if (src[0] != dst[0] || src[1] != dst[1])
+    return refuse(fmt::format("Resize: expected spatial dims alone to change, found {} to {}",
+                              to_string(src), to_string(dst)));
   Offers offers;
   for (const Layout& layout : activation_layouts(src.size())) {
-    Candidate candidate = make_candidate(request.draft, "cpu.resize", [&](std::size_t i) { return i == 0 ? layout : Layout{}; }, [&](std::size_t) { return layout; });
-    offers.candidates.push_back(priced(std::move(candidate), request, layout.is_row_major() ? 0.2 : 0.5));
+    Candidate candidate = make_candidate(
+        request.draft, "cpu.resize", [&](std::size_t i) { return i == 0 ? layout : Layout{}; },
+        [&](std::size_t) { return layout; });
+    offers.candidates.push_back(
+        priced(std::move(candidate), request, layout.is_row_major() ? 0.2 : 0.5));
   }
   return offers;
 }

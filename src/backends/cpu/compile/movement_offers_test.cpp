@@ -7,15 +7,20 @@ namespace {
 
 using Ints = std::vector<std::int64_t>;
 
-Tensor ints(const Ints& values) { return Tensor::of<std::int64_t>(DType::kInt64, {static_cast<std::int64_t>(values.size())}, values); }
+Tensor ints(const Ints& values) {
+  return Tensor::of<std::int64_t>(DType::kInt64, {static_cast<std::int64_t>(values.size())},
+                                  values);
+}
 
 TEST(View, ReshapeFlattenSqueezeIdentity) {
   Bench reshape;
-  reshape.output(reshape.op("Reshape", {reshape.input("x", {Dim::symbol("n"), 6, 4}), reshape.constant("s", ints({0, -1}))}));
+  reshape.output(reshape.op("Reshape", {reshape.input("x", {Dim::symbol("n"), 6, 4}),
+                                        reshape.constant("s", ints({0, -1}))}));
   EXPECT_EQ(reshape.check({{"n", 2}}, {{{"n", 2}}, {{"n", 5}}}, 0), 1U);
   Bench flatten;
   flatten.output(flatten.op("Flatten", {flatten.input("x", {Dim::symbol("n"), 32, 1, 1})}));
-  EXPECT_EQ(flatten.check({{"n", 1}}, {{{"n", 1}}, {{"n", 3}}}, 0), 3U);  // blocked and channels-last are the same bytes
+  EXPECT_EQ(flatten.check({{"n", 1}}, {{{"n", 1}}, {{"n", 3}}}, 0),
+            3U);  // blocked and channels-last are the same bytes
   Bench identity;
   identity.output(identity.op("Identity", {identity.input("x", {2, 5, 3, 3})}));
   EXPECT_EQ(identity.check(0), 3U);
@@ -28,20 +33,26 @@ TEST(Concat, EveryAxisAndLayout) {
     Shape a = {2, 16, 5, 6};
     Shape b = a;
     b[static_cast<std::size_t>(axis < 0 ? axis + 4 : axis)] = axis == 1 ? 20 : 3;
-    bench.output(bench.op("Concat", {bench.input("a", a), bench.input("b", b)}, attributes({{"axis", axis}})));
+    bench.output(bench.op("Concat", {bench.input("a", a), bench.input("b", b)},
+                          attributes({{"axis", axis}})));
     EXPECT_EQ(bench.check(0), 3U);
   }
 }
 
 TEST(Concat, OddChannelsAreNotBlocked) {
   Bench bench;
-  bench.output(bench.op("Concat", {bench.input("a", {1, 5, 30, 30}), bench.input("b", {1, 7, 30, 30}), bench.random_constant("c", {1, 2, 30, 30})}, attributes({{"axis", std::int64_t{1}}})));
+  bench.output(bench.op("Concat",
+                        {bench.input("a", {1, 5, 30, 30}), bench.input("b", {1, 7, 30, 30}),
+                         bench.random_constant("c", {1, 2, 30, 30})},
+                        attributes({{"axis", std::int64_t{1}}})));
   EXPECT_EQ(bench.check(0), 1U);
 }
 
 TEST(Split, EqualAndUnequalParts) {
   Bench bench;
-  const auto parts = bench.node("Split", {bench.input("x", {2, 48, 3, 5}), bench.constant("s", ints({16, 32}))}, attributes({{"axis", std::int64_t{1}}}), 2);
+  const auto parts =
+      bench.node("Split", {bench.input("x", {2, 48, 3, 5}), bench.constant("s", ints({16, 32}))},
+                 attributes({{"axis", std::int64_t{1}}}), 2);
   bench.output(parts[0]);
   bench.output(parts[1]);
   EXPECT_EQ(bench.check(0), 3U);
@@ -49,21 +60,29 @@ TEST(Split, EqualAndUnequalParts) {
 
 TEST(Strided, TransposeSliceExpandTilePad) {
   Bench transpose;
-  transpose.output(transpose.op("Transpose", {transpose.input("x", {2, Dim::symbol("h"), 4, 5})}, attributes({{"perm", Ints{0, 2, 3, 1}}})));
+  transpose.output(transpose.op("Transpose", {transpose.input("x", {2, Dim::symbol("h"), 4, 5})},
+                                attributes({{"perm", Ints{0, 2, 3, 1}}})));
   EXPECT_EQ(transpose.check({{"h", 3}}, {{{"h", 3}}, {{"h", 40}}}, 0), 1U);
   Bench slice;
-  slice.output(slice.op("Slice", {slice.input("x", {10, 9, 8}), slice.constant("s", ints({8, 1})), slice.constant("e", ints({-100, 7})), slice.constant("a", ints({0, 2})), slice.constant("t", ints({-3, 2}))}));
+  slice.output(
+      slice.op("Slice", {slice.input("x", {10, 9, 8}), slice.constant("s", ints({8, 1})),
+                         slice.constant("e", ints({-100, 7})), slice.constant("a", ints({0, 2})),
+                         slice.constant("t", ints({-3, 2}))}));
   EXPECT_EQ(slice.check(0), 1U);
   Bench expand;
-  expand.output(expand.op("Expand", {expand.input("x", {3, 1, 4}), expand.constant("s", ints({2, 1, 5, 4}))}));
+  expand.output(expand.op(
+      "Expand", {expand.input("x", {3, 1, 4}), expand.constant("s", ints({2, 1, 5, 4}))}));
   EXPECT_EQ(expand.check(0), 1U);
   Bench tile;
   tile.output(tile.op("Tile", {tile.input("x", {3, 4}), tile.constant("r", ints({2, 3}))}));
   EXPECT_EQ(tile.check(0), 1U);
   for (const char* mode : {"constant", "edge", "reflect", "wrap"}) {
     Bench pad;
-    pad.output(pad.op("Pad", {pad.input("x", {4, 6}), pad.constant("p", ints({1, 2, 3, 1})), pad.constant("v", Tensor::of<float>(DType::kFp32, {}, std::vector<float>{1.5F}))},
-                      attributes({{"mode", std::string(mode)}})));
+    pad.output(
+        pad.op("Pad",
+               {pad.input("x", {4, 6}), pad.constant("p", ints({1, 2, 3, 1})),
+                pad.constant("v", Tensor::of<float>(DType::kFp32, {}, std::vector<float>{1.5F}))},
+               attributes({{"mode", std::string(mode)}})));
     EXPECT_EQ(pad.check(0), 1U) << mode;
   }
 }
@@ -71,11 +90,14 @@ TEST(Strided, TransposeSliceExpandTilePad) {
 TEST(Strided, DepthAndSpace) {
   for (const char* mode : {"DCR", "CRD"}) {
     Bench bench;
-    bench.output(bench.op("DepthToSpace", {bench.input("x", {2, 12, 3, 5})}, attributes({{"blocksize", std::int64_t{2}}, {"mode", std::string(mode)}})));
+    bench.output(
+        bench.op("DepthToSpace", {bench.input("x", {2, 12, 3, 5})},
+                 attributes({{"blocksize", std::int64_t{2}}, {"mode", std::string(mode)}})));
     EXPECT_EQ(bench.check(0), 1U);
   }
   Bench bench;
-  bench.output(bench.op("SpaceToDepth", {bench.input("x", {2, 3, 4, 6})}, attributes({{"blocksize", std::int64_t{2}}})));
+  bench.output(bench.op("SpaceToDepth", {bench.input("x", {2, 3, 4, 6})},
+                        attributes({{"blocksize", std::int64_t{2}}})));
   EXPECT_EQ(bench.check(0), 1U);
 }
 
@@ -83,29 +105,40 @@ TEST(Gather, RowsAtRunTimeAndNegative) {
   Bench bench;
   bench.low = -7;
   bench.high = 7;
-  bench.output(bench.op("Gather", {bench.random_constant("table", {7, 5}), bench.input("i", {3, 4}, DType::kInt64)}));
+  bench.output(bench.op(
+      "Gather", {bench.random_constant("table", {7, 5}), bench.input("i", {3, 4}, DType::kInt64)}));
   EXPECT_EQ(bench.check(0), 1U);
   Bench inner;
-  inner.output(inner.op("Gather", {inner.input("x", {2, 6, 5}), inner.constant("i", ints({5, 0, 0}))}, attributes({{"axis", std::int64_t{1}}})));
+  inner.output(inner.op("Gather",
+                        {inner.input("x", {2, 6, 5}), inner.constant("i", ints({5, 0, 0}))},
+                        attributes({{"axis", std::int64_t{1}}})));
   EXPECT_EQ(inner.check(0), 1U);
 }
 
 TEST(Resize, NearestByScalesAndLinearBySizes) {
   const auto scales = Tensor::of<float>(DType::kFp32, {4}, std::vector<float>{1, 1, 2, 2.5F});
   for (const char* nearest : {"floor", "round_prefer_floor", "ceil", "round_prefer_ceil"}) {
-    for (const char* coordinates : {"asymmetric", "half_pixel", "align_corners", "pytorch_half_pixel"}) {
+    for (const char* coordinates :
+         {"asymmetric", "half_pixel", "align_corners", "pytorch_half_pixel"}) {
       Bench bench;
       const auto x = bench.input("x", {Dim::symbol("n"), 9, 6, 8});
-      bench.output(bench.op("Resize", {x, ir::kNoValue, bench.constant("s", scales)},
-                            attributes({{"mode", std::string("nearest")}, {"nearest_mode", std::string(nearest)}, {"coordinate_transformation_mode", std::string(coordinates)}})));
-      EXPECT_EQ(bench.check({{"n", 1}}, {{{"n", 1}}, {{"n", 3}}}, 0), 3U) << nearest << " " << coordinates;
+      bench.output(
+          bench.op("Resize", {x, ir::kNoValue, bench.constant("s", scales)},
+                   attributes({{"mode", std::string("nearest")},
+                               {"nearest_mode", std::string(nearest)},
+                               {"coordinate_transformation_mode", std::string(coordinates)}})));
+      EXPECT_EQ(bench.check({{"n", 1}}, {{{"n", 1}}, {{"n", 3}}}, 0), 3U)
+          << nearest << " " << coordinates;
     }
   }
-  for (const char* coordinates : {"asymmetric", "half_pixel", "align_corners", "pytorch_half_pixel"}) {
+  for (const char* coordinates :
+       {"asymmetric", "half_pixel", "align_corners", "pytorch_half_pixel"}) {
     Bench bench;
     const auto x = bench.input("x", {2, 9, 6, 8});
-    bench.output(bench.op("Resize", {x, ir::kNoValue, ir::kNoValue, bench.constant("s", ints({2, 9, 11, 5}))},
-                          attributes({{"mode", std::string("linear")}, {"coordinate_transformation_mode", std::string(coordinates)}})));
+    bench.output(bench.op(
+        "Resize", {x, ir::kNoValue, ir::kNoValue, bench.constant("s", ints({2, 9, 11, 5}))},
+        attributes({{"mode", std::string("linear")},
+                    {"coordinate_transformation_mode", std::string(coordinates)}})));
     EXPECT_EQ(bench.check(1e-5), 3U) << coordinates;
   }
 }
@@ -113,8 +146,11 @@ TEST(Resize, NearestByScalesAndLinearBySizes) {
 TEST(Resize, CubicIsRefused) {
   Bench bench;
   const auto scales = Tensor::of<float>(DType::kFp32, {4}, std::vector<float>{1, 1, 2, 2});
-  bench.output(bench.op("Resize", {bench.input("x", {1, 3, 4, 4}), ir::kNoValue, bench.constant("s", scales)}, attributes({{"mode", std::string("cubic")}})));
-  EXPECT_EQ(bench.offers({}).refusal, "Resize: attribute 'mode': expected nearest or linear, found cubic");
+  bench.output(bench.op("Resize",
+                        {bench.input("x", {1, 3, 4, 4}), ir::kNoValue, bench.constant("s", scales)},
+                        attributes({{"mode", std::string("cubic")}})));
+  EXPECT_EQ(bench.offers({}).refusal,
+            "Resize: attribute 'mode': expected nearest or linear, found cubic");
 }
 
 }  // namespace

@@ -1,4 +1,5 @@
-// MaxPool and AveragePool through oneDNN or own code; the global ones and reductions along all spatial dims.
+// MaxPool and AveragePool through oneDNN or own code; the global ones and reductions along all
+// spatial dims.
 
 #include <fmt/format.h>
 
@@ -9,10 +10,13 @@
 namespace tessera::backends::cpu {
 namespace {
 
-Status finish_nothing(SpecDraft&, const Candidate&) { return {}; }
+Status finish_nothing(SpecDraft&, const Candidate&) {
+  return {};
+}
 
 bool library_has(const PoolPlan& plan, const InstanceDims& dims) {
-  const auto problem = plan.problem(dims.inputs[0], dims.outputs[0], plan.folded_images(dims.inputs[0]));
+  const auto problem =
+      plan.problem(dims.inputs[0], dims.outputs[0], plan.folded_images(dims.inputs[0]));
   if (!problem) return false;
   const auto made = OnednnPrimitive::describe(*problem);
   return made && !(*made)->is_reference();
@@ -21,7 +25,8 @@ bool library_has(const PoolPlan& plan, const InstanceDims& dims) {
 Offers offer_pool(const OfferRequest& request) {
   SpecDraft draft = request.draft;
   if (draft.spec.outputs.size() != 1 || draft.spec.steps[0].output_count != 1) {
-    return refuse(fmt::format("{}: expected one output, found {}", draft.spec.steps[0].op_type, draft.spec.steps[0].output_count));
+    return refuse(fmt::format("{}: expected one output, found {}", draft.spec.steps[0].op_type,
+                              draft.spec.steps[0].output_count));
   }
   const auto check = plan_pool(draft.spec);
   if (!check) return refuse(check.error());
@@ -45,11 +50,15 @@ Offers offer_global_pool(const OfferRequest& request) {
   const auto& step = spec.steps[0];
   const std::size_t rank = spec.inputs.empty() ? 0 : spec.inputs[0].shape.size();
   if (rank < 3 || rank > 5 || spec.inputs[0].dtype != DType::kFp32 || step_input(step, 0) != 0) {
-    return refuse(fmt::format("{}: expected an fp32 input of rank 3 to 5 computed at run time", step.op_type));
+    return refuse(fmt::format("{}: expected an fp32 input of rank 3 to 5 computed at run time",
+                              step.op_type));
   }
   Offers offers;
   for (const Layout& layout : activation_layouts(rank)) {
-    Candidate candidate = make_candidate(request.draft, "simd.global_pool", [&](std::size_t i) { return i == 0 ? layout : Layout{}; }, [&](std::size_t) { return layout; });
+    Candidate candidate = make_candidate(
+        request.draft, "simd.global_pool",
+        [&](std::size_t i) { return i == 0 ? layout : Layout{}; },
+        [&](std::size_t) { return layout; });
     set_traffic(candidate, request.draft, request.dims);
     candidate.flops = static_cast<double>(numel(request.dims.inputs[0]));
     candidate.efficiency = 0.6;

@@ -17,8 +17,12 @@ Status fold_scale(SpecDraft& draft, const char* attribute, std::size_t input) {
   const float value = step.attributes.get_float(attribute, 1);
   if (value == 1 || step_input(step, input) < 0) return {};
   const OperandRef ref = operand_ref(draft.spec, step.inputs[input]);
-  if (ref.kind != OperandRef::Kind::kConstant || draft.spec.constants[ref.index].dtype != DType::kFp32) {
-    return fail(ErrorCode::kUnimplemented, fmt::format("Gemm: attribute '{}': expected 1 where input {} is no fp32 constant, found {}", attribute, input, value));
+  if (ref.kind != OperandRef::Kind::kConstant ||
+      draft.spec.constants[ref.index].dtype != DType::kFp32) {
+    return fail(
+        ErrorCode::kUnimplemented,
+        fmt::format("Gemm: attribute '{}': expected 1 where input {} is no fp32 constant, found {}",
+                    attribute, input, value));
   }
   const Tensor& old = draft.constants[ref.index];
   TESSERA_ASSIGN(Tensor scaled, Tensor::zeros(DType::kFp32, old.dims()));
@@ -36,14 +40,19 @@ void split_addend(SpecDraft& draft) {
   auto& gemm = spec.steps[0];
   const auto* decl = operand_decl(spec, step_input(gemm, 2));
   if (decl == nullptr) return;
-  if (decl->shape.empty() && is_constant(spec, gemm.inputs[2]) && spec.outputs[0].shape.back().constant() == 1) {
-    spec.constants[operand_ref(spec, gemm.inputs[2]).index].shape = to_shape({1});  // one column: one value
-    draft.constants[operand_ref(spec, gemm.inputs[2]).index] = draft.constants[operand_ref(spec, gemm.inputs[2]).index].reshaped({1});
+  if (decl->shape.empty() && is_constant(spec, gemm.inputs[2]) &&
+      spec.outputs[0].shape.back().constant() == 1) {
+    spec.constants[operand_ref(spec, gemm.inputs[2]).index].shape =
+        to_shape({1});  // one column: one value
+    draft.constants[operand_ref(spec, gemm.inputs[2]).index] =
+        draft.constants[operand_ref(spec, gemm.inputs[2]).index].reshaped({1});
     return;
   }
   const auto dims = constant_dims(decl->shape);
   const Dim& columns = spec.outputs[0].shape.back();
-  if (is_constant(spec, gemm.inputs[2]) && dims && !decl->shape.empty() && Dim(numel(*dims)) == decl->shape.back() && decl->shape.back() == columns) return;
+  if (is_constant(spec, gemm.inputs[2]) && dims && !decl->shape.empty() &&
+      Dim(numel(*dims)) == decl->shape.back() && decl->shape.back() == columns)
+    return;
   const std::int32_t first = result_number(spec, 0);
   for (auto& step : spec.steps) {
     for (auto& number : step.inputs) number += number >= first ? 1 : 0;
@@ -64,9 +73,10 @@ Result<SpecDraft> prepared(const SpecDraft& draft) {
     // One value for all columns: written out, as the bias of a product is.
     const OperandRef c = operand_ref(result.spec, step_input(result.spec.steps[0], 2));
     const auto columns = result.spec.outputs[0].shape.back().constant();
-    if (c.kind == OperandRef::Kind::kConstant && result.constants[c.index].numel() == 1 && columns && *columns != 1 &&
-        result.constants[c.index].dtype() == DType::kFp32) {
-      const std::vector<float> wide(static_cast<std::size_t>(*columns), result.constants[c.index].span<float>()[0]);
+    if (c.kind == OperandRef::Kind::kConstant && result.constants[c.index].numel() == 1 &&
+        columns && *columns != 1 && result.constants[c.index].dtype() == DType::kFp32) {
+      const std::vector<float> wide(static_cast<std::size_t>(*columns),
+                                    result.constants[c.index].span<float>()[0]);
       result.constants[c.index] = Tensor::of<float>(DType::kFp32, {*columns}, wide);
       result.spec.constants[c.index].shape = to_shape({*columns});
     }
@@ -87,33 +97,41 @@ Result<Choice> choose_cut(const SpecDraft& draft, const InstanceDims& dims, std:
   TESSERA_ASSIGN(const ProductPlan plan, plan_product(draft.spec, bytes, steps));
   const Dims a = operand_dims(draft.spec, dims, plan.a_operand);
   const Dims b = operand_dims(draft.spec, dims, plan.b_operand);
-  const auto describe = [&](const std::optional<Layout>& weights) -> Result<std::shared_ptr<OnednnPrimitive>> {
+  const auto describe =
+      [&](const std::optional<Layout>& weights) -> Result<std::shared_ptr<OnednnPrimitive>> {
     TESSERA_ASSIGN(ProductProblem problem, plan.problem(a, b, dims.outputs[0], weights));
     for (std::size_t i = 0; i < problem.post_ops.size(); ++i) {
       if (!problem.post_ops[i].binary) continue;
       const Dims own = operand_dims(draft.spec, dims, plan.epilogue.post_ops[i].operand);
       const bool full = numel(own) == numel(dims.outputs[0]);
       if (!full && (numel(own) != own.back() || own.back() != dims.outputs[0].back())) {
-        return fail(ErrorCode::kUnimplemented, fmt::format("expected an operand of the result's dims or one row, found {}", to_string(own)));
+        return fail(ErrorCode::kUnimplemented,
+                    fmt::format("expected an operand of the result's dims or one row, found {}",
+                                to_string(own)));
       }
       Dims seen = problem.dst.dims;
       if (!full) std::fill(seen.begin(), seen.end() - 1, 1);
       problem.post_ops[i].operand = {seen, {}, false};
     }
     TESSERA_ASSIGN(auto made, OnednnPrimitive::describe(problem));
-    if (made->is_reference()) return fail(ErrorCode::kUnimplemented, fmt::format("oneDNN: expected optimised code, found '{}'", made->implementation()));
+    if (made->is_reference())
+      return fail(
+          ErrorCode::kUnimplemented,
+          fmt::format("oneDNN: expected optimised code, found '{}'", made->implementation()));
     return made;
   };
   Choice choice;
   choice.steps = steps;
-  // Packed weights must be those of one matrix: then a folded product of two dims is what the library sees.
+  // Packed weights must be those of one matrix: then a folded product of two dims is what the
+  // library sees.
   if (is_constant(draft.spec, plan.b_operand) && b.size() == 2) {
     TESSERA_ASSIGN(const auto any, describe(std::nullopt));
     TESSERA_ASSIGN(const Layout library, any->weights_layout());
     choice.weights = plan.to_onnx_layout(library, 2);
     if (padded_dims(choice.weights, b) != b) choice.weights = {};
     // One row: columns that lie in one piece each can be shared out to threads.
-    if (numel(a) == a.back() && choice.weights.blocks.empty()) choice.weights = plan.transpose_b ? Layout{} : Layout{{1, 0}, {}};
+    if (numel(a) == a.back() && choice.weights.blocks.empty())
+      choice.weights = plan.transpose_b ? Layout{} : Layout{{1, 0}, {}};
   }
   TESSERA_TRY(describe(choice.weights));
   if (draft.spec.steps.size() > 1 + steps) {
@@ -137,7 +155,9 @@ Offers offer_product(const OfferRequest& request) {
   for (const EpiloguePlan& cut : plan_epilogue(draft->spec, bytes, accepts_bias, rank - 1)) {
     const auto choice = choose_cut(*draft, request.dims, cut.steps);
     if (!choice) {
-      if (offers.refusal.empty()) offers.refusal = fmt::format("{}: {}", describe_steps(draft->spec), choice.error().to_string());
+      if (offers.refusal.empty())
+        offers.refusal =
+            fmt::format("{}: {}", describe_steps(draft->spec), choice.error().to_string());
       continue;
     }
     Candidate candidate = make_row_major(*draft, "onednn.matmul");
@@ -157,7 +177,8 @@ Status finish_product(SpecDraft& draft, const Candidate& candidate) {
   TESSERA_ASSIGN(draft, prepared(draft));
   const OperandRef weights = operand_ref(draft.spec, step_input(draft.spec.steps[0], 1));
   const Layout layout = get_layout(candidate.options, "weights");
-  if (weights.kind == OperandRef::Kind::kConstant && !layout.is_row_major()) relayout_constant(draft, weights.index, layout);
+  if (weights.kind == OperandRef::Kind::kConstant && !layout.is_row_major())
+    relayout_constant(draft, weights.index, layout);
   return {};
 }
 

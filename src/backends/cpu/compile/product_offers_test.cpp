@@ -9,9 +9,11 @@ TEST(Gemm, EveryTranspositionWithBias) {
   for (const std::int64_t ta : {0, 1}) {
     for (const std::int64_t tb : {0, 1}) {
       Bench bench;
-      const auto a = bench.input("a", ta != 0 ? Shape{30, Dim::symbol("m")} : Shape{Dim::symbol("m"), 30});
+      const auto a =
+          bench.input("a", ta != 0 ? Shape{30, Dim::symbol("m")} : Shape{Dim::symbol("m"), 30});
       const auto b = bench.random_constant("b", tb != 0 ? Dims{17, 30} : Dims{30, 17});
-      bench.output(bench.op("Gemm", {a, b, bench.random_constant("c", {17})}, attributes({{"transA", ta}, {"transB", tb}})));
+      bench.output(bench.op("Gemm", {a, b, bench.random_constant("c", {17})},
+                            attributes({{"transA", ta}, {"transB", tb}})));
       EXPECT_EQ(bench.check({{"m", 1}}, {{{"m", 1}}, {{"m", 37}}}, 1e-5), 1U);
     }
   }
@@ -20,7 +22,9 @@ TEST(Gemm, EveryTranspositionWithBias) {
 TEST(Gemm, OneRowIsCutByColumns) {
   Bench bench;
   const auto a = bench.input("a", {Dim::symbol("m"), 512});
-  bench.output(bench.op("Gemm", {a, bench.random_constant("b", {1000, 512}), bench.random_constant("c", {1000})}, attributes({{"transB", std::int64_t{1}}})));
+  bench.output(bench.op(
+      "Gemm", {a, bench.random_constant("b", {1000, 512}), bench.random_constant("c", {1000})},
+      attributes({{"transB", std::int64_t{1}}})));
   EXPECT_EQ(bench.check({{"m", 1}}, {{{"m", 1}}, {{"m", 8}}}, 1e-5), 1U);
 }
 
@@ -29,7 +33,9 @@ TEST(Gemm, AlphaBetaAndAnAddendOfEveryShape) {
     SCOPED_TRACE(to_string(c));
     Bench bench;
     const auto a = bench.input("a", {9, 20});
-    bench.output(bench.op("Gemm", {a, bench.random_constant("b", {20, 12}), bench.random_constant("c", c)}, attributes({{"alpha", 0.5F}, {"beta", 2.0F}})));
+    bench.output(bench.op("Gemm",
+                          {a, bench.random_constant("b", {20, 12}), bench.random_constant("c", c)},
+                          attributes({{"alpha", 0.5F}, {"beta", 2.0F}})));
     EXPECT_EQ(bench.check(1e-5), 1U);
   }
 }
@@ -37,13 +43,19 @@ TEST(Gemm, AlphaBetaAndAnAddendOfEveryShape) {
 TEST(Gemm, AddendFromOutside) {
   Bench bench;
   const auto a = bench.input("a", {9, 20});
-  bench.output(bench.op("Relu", {bench.op("Gemm", {a, bench.random_constant("b", {20, 12}), bench.input("c", {9, 12})})}));
+  bench.output(bench.op("Relu", {bench.op("Gemm", {a, bench.random_constant("b", {20, 12}),
+                                                   bench.input("c", {9, 12})})}));
   EXPECT_EQ(bench.check(1e-5), 1U);
 }
 
 TEST(MatMul, RanksAndBroadcasts) {
-  const std::vector<std::pair<Shape, Shape>> cases = {{{5, 6}, {6, 7}}, {{2, 5, 6}, {6, 7}},          {{2, 3, 5, 6}, {2, 3, 6, 7}}, {{2, 3, 5, 6}, {3, 6, 7}},
-                                                      {{1, 5, 6}, {4, 6, 7}}, {{6}, {6, 7}}, {{5, 6}, {6}}};
+  const std::vector<std::pair<Shape, Shape>> cases = {{{5, 6}, {6, 7}},
+                                                      {{2, 5, 6}, {6, 7}},
+                                                      {{2, 3, 5, 6}, {2, 3, 6, 7}},
+                                                      {{2, 3, 5, 6}, {3, 6, 7}},
+                                                      {{1, 5, 6}, {4, 6, 7}},
+                                                      {{6}, {6, 7}},
+                                                      {{5, 6}, {6}}};
   for (const auto& [left, right] : cases) {
     SCOPED_TRACE(to_string(left) + " " + to_string(right));
     Bench bench;
@@ -64,7 +76,8 @@ TEST(MatMul, ConstantWeightsBiasResidualAndGelu) {
 
 TEST(ProductOffers, RefusesOtherDtypes) {
   Bench bench;
-  bench.output(bench.op("MatMul", {bench.input("a", {2, 3}, DType::kInt32), bench.input("b", {3, 2}, DType::kInt32)}));
+  bench.output(bench.op("MatMul", {bench.input("a", {2, 3}, DType::kInt32),
+                                   bench.input("b", {3, 2}, DType::kInt32)}));
   EXPECT_EQ(bench.offers({}).refusal, "MatMul: expected fp32, found int32");
 }
 

@@ -11,9 +11,12 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
+double seconds_since(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
 
-// Runs `body` on each of `threads` threads over and over for about 0.12 s; gives how often a second, all together.
+// Runs `body` on each of `threads` threads over and over for about 0.12 s; gives how often a
+// second, all together.
 template <typename Body>
 double runs_per_second(int threads, const Body& body) {
   constexpr double kSeconds = 0.12;
@@ -53,7 +56,9 @@ Result<double> product_gflops(int threads) {
   TESSERA_TRY(primitive->create());
   std::vector<Product> products(static_cast<std::size_t>(threads));
   const auto count = static_cast<std::size_t>(kSize * kSize);
-  std::vector<std::vector<std::byte>> scratch(products.size(), std::vector<std::byte>(static_cast<std::size_t>(primitive->scratch_bytes()) + 64));
+  std::vector<std::vector<std::byte>> scratch(
+      products.size(),
+      std::vector<std::byte>(static_cast<std::size_t>(primitive->scratch_bytes()) + 64));
   for (std::size_t t = 0; t < products.size(); ++t) {
     Product& product = products[t];
     product.a.assign(count, 0.5F);
@@ -70,23 +75,32 @@ Result<double> product_gflops(int threads) {
     if (!products[static_cast<std::size_t>(t)].call->run()) failed[static_cast<std::size_t>(t)] = 1;
   });
   for (const std::uint8_t one : failed) {
-    if (one != 0) return fail(ErrorCode::kInternal, "oneDNN: a product failed while rates were measured");
+    if (one != 0)
+      return fail(ErrorCode::kInternal, "oneDNN: a product failed while rates were measured");
   }
   return runs * 2.0 * kSize * kSize * kSize / 1e9;
 }
 
 double copy_gb_per_s(int threads) {
-  constexpr std::size_t kBytes = std::size_t{32} << 20;  // larger than most caches, small enough to fill quickly
-  std::vector<std::vector<char>> from(static_cast<std::size_t>(threads), std::vector<char>(kBytes, 1));
-  std::vector<std::vector<char>> to(static_cast<std::size_t>(threads), std::vector<char>(kBytes, 0));
-  const double runs = runs_per_second(threads, [&](int t) { std::memcpy(to[static_cast<std::size_t>(t)].data(), from[static_cast<std::size_t>(t)].data(), kBytes); });
+  constexpr std::size_t kBytes = std::size_t{32}
+                                 << 20;  // larger than most caches, small enough to fill quickly
+  std::vector<std::vector<char>> from(static_cast<std::size_t>(threads),
+                                      std::vector<char>(kBytes, 1));
+  std::vector<std::vector<char>> to(static_cast<std::size_t>(threads),
+                                    std::vector<char>(kBytes, 0));
+  const double runs = runs_per_second(threads, [&](int t) {
+    std::memcpy(to[static_cast<std::size_t>(t)].data(), from[static_cast<std::size_t>(t)].data(),
+                kBytes);
+  });
   return runs * 2.0 * static_cast<double>(kBytes) / 1e9;
 }
 
 }  // namespace
 
 Result<DeviceRates> measure_rates(int threads) {
-  if (threads < 1) return fail(ErrorCode::kInvalidArgument, "threads: expected 1 or more, found " + std::to_string(threads));
+  if (threads < 1)
+    return fail(ErrorCode::kInvalidArgument,
+                "threads: expected 1 or more, found " + std::to_string(threads));
   DeviceRates rates;
   TESSERA_ASSIGN(rates.default_gflops, product_gflops(threads));
   rates.gflops[DType::kFp32] = rates.default_gflops;

@@ -8,9 +8,12 @@
 namespace tessera::backends::cpu {
 namespace {
 
-Status finish_nothing(SpecDraft&, const Candidate&) { return {}; }
+Status finish_nothing(SpecDraft&, const Candidate&) {
+  return {};
+}
 
-Offers row_major(const OfferRequest& request, const char* kernel, double flops_per_input, double efficiency) {
+Offers row_major(const OfferRequest& request, const char* kernel, double flops_per_input,
+                 double efficiency) {
   Candidate candidate = make_row_major(request.draft, kernel);
   set_traffic(candidate, request.draft, request.dims);
   candidate.flops = flops_per_input * static_cast<double>(numel(request.dims.inputs[0]));
@@ -18,13 +21,21 @@ Offers row_major(const OfferRequest& request, const char* kernel, double flops_p
   return Offers{{std::move(candidate)}, ""};
 }
 
-// Nothing where step 0 reads an fp32 input of rank 1 or more first and gives one output; else the refusal.
+// Nothing where step 0 reads an fp32 input of rank 1 or more first and gives one output; else the
+// refusal.
 std::optional<Offers> check_first_input(const artefact::KernelSpec& spec) {
   const auto& step = spec.steps[0];
-  if (step_input(step, 0) != 0) return refuse(fmt::format("{}: expected an input computed at run time, found a constant", step.op_type));
-  if (spec.inputs[0].dtype != DType::kFp32) return refuse(fmt::format("{}: expected fp32, found {}", step.op_type, to_string(spec.inputs[0].dtype)));
-  if (spec.inputs[0].shape.empty()) return refuse(fmt::format("{}: expected a rank of 1 or more, found a scalar", step.op_type));
-  if (spec.outputs.size() != 1) return refuse(fmt::format("{}: expected one output in use, found {}", step.op_type, spec.outputs.size()));
+  if (step_input(step, 0) != 0)
+    return refuse(
+        fmt::format("{}: expected an input computed at run time, found a constant", step.op_type));
+  if (spec.inputs[0].dtype != DType::kFp32)
+    return refuse(
+        fmt::format("{}: expected fp32, found {}", step.op_type, to_string(spec.inputs[0].dtype)));
+  if (spec.inputs[0].shape.empty())
+    return refuse(fmt::format("{}: expected a rank of 1 or more, found a scalar", step.op_type));
+  if (spec.outputs.size() != 1)
+    return refuse(
+        fmt::format("{}: expected one output in use, found {}", step.op_type, spec.outputs.size()));
   return std::nullopt;
 }
 
@@ -42,9 +53,11 @@ Offers offer_reduce(const OfferRequest& request) {
   Offers offers;
   // Along all spatial dims it is global pooling, in any layout.
   const auto& step = spec.steps[0];
-  bool spatial = spec.inputs[0].shape.size() >= 3 && spec.inputs[0].shape.size() <= 5 && step.attributes.get_int("keepdims", 1) != 0 &&
+  bool spatial = spec.inputs[0].shape.size() >= 3 && spec.inputs[0].shape.size() <= 5 &&
+                 step.attributes.get_int("keepdims", 1) != 0 &&
                  (plan->kind == ReduceKind::kMean || plan->kind == ReduceKind::kMax);
-  for (std::size_t d = 0; d < plan->reduced.size(); ++d) spatial = spatial && plan->reduced[d] == (d >= 2);
+  for (std::size_t d = 0; d < plan->reduced.size(); ++d)
+    spatial = spatial && plan->reduced[d] == (d >= 2);
   if (spatial) offers = global_pool_family().offer(request);
   Offers plain = row_major(request, "simd.reduce", 1, 0.3);
   if (!spatial) offers.candidates.push_back(std::move(plain.candidates[0]));
@@ -60,9 +73,11 @@ Offers offer_layer_normalization(const OfferRequest& request) {
   for (std::size_t i = 1; i < spec.steps[0].inputs.size(); ++i) {
     const auto* decl = operand_decl(spec, spec.steps[0].inputs[i]);
     if (decl == nullptr) continue;
-    const Shape tail(spec.inputs[0].shape.begin() + static_cast<std::ptrdiff_t>(first), spec.inputs[0].shape.end());
+    const Shape tail(spec.inputs[0].shape.begin() + static_cast<std::ptrdiff_t>(first),
+                     spec.inputs[0].shape.end());
     if (decl->dtype != DType::kFp32 || decl->shape != tail) {
-      return refuse(fmt::format("LayerNormalization: input {}: expected fp32{}, found {}{}", i, to_string(tail), to_string(decl->dtype), to_string(decl->shape)));
+      return refuse(fmt::format("LayerNormalization: input {}: expected fp32{}, found {}{}", i,
+                                to_string(tail), to_string(decl->dtype), to_string(decl->shape)));
     }
   }
   return row_major(request, "simd.layer_normalization", 8, 0.4);

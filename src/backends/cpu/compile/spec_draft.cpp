@@ -14,10 +14,14 @@ namespace {
 
 Result<artefact::TensorDecl> declare(const ir::Value& value) {
   if (!value.type.is_tensor() || !value.type.shape) {
-    return fail(ErrorCode::kUnimplemented, fmt::format("value '{}': expected a tensor of known rank, found {}", value.name, value.type.to_string()));
+    return fail(ErrorCode::kUnimplemented,
+                fmt::format("value '{}': expected a tensor of known rank, found {}", value.name,
+                            value.type.to_string()));
   }
   if (bits_of(value.type.dtype) < 8) {
-    return fail(ErrorCode::kUnimplemented, fmt::format("value '{}': expected elements of whole bytes, found {}", value.name, to_string(value.type.dtype)));
+    return fail(ErrorCode::kUnimplemented,
+                fmt::format("value '{}': expected elements of whole bytes, found {}", value.name,
+                            to_string(value.type.dtype)));
   }
   return artefact::TensorDecl{value.type.dtype, {}, *value.type.shape};
 }
@@ -26,7 +30,9 @@ Result<artefact::TensorDecl> declare(const ir::Value& value) {
 
 std::vector<std::span<const std::byte>> SpecDraft::constant_bytes() const {
   std::vector<std::span<const std::byte>> result;
-  for (const Tensor& tensor : constants) result.emplace_back(static_cast<const std::byte*>(tensor.data()), static_cast<std::size_t>(tensor.nbytes()));
+  for (const Tensor& tensor : constants)
+    result.emplace_back(static_cast<const std::byte*>(tensor.data()),
+                        static_cast<std::size_t>(tensor.nbytes()));
   return result;
 }
 
@@ -48,16 +54,20 @@ Result<SpecDraft> draft_spec(const ir::WorkItem& item) {
       draft.spec.inputs.push_back(std::move(decl));
     }
   }
-  for (std::size_t i = 0; i < baked.size(); ++i) numbers[baked[i]] = static_cast<std::int32_t>(draft.spec.inputs.size() + i);
+  for (std::size_t i = 0; i < baked.size(); ++i)
+    numbers[baked[i]] = static_cast<std::int32_t>(draft.spec.inputs.size() + i);
   for (const ir::ValueId id : item.inputs) draft.item_inputs.push_back(numbers[id]);
   auto next = static_cast<std::int32_t>(draft.spec.inputs.size() + draft.spec.constants.size());
   for (const ir::Node* node : item.nodes) {
-    if (!node->bodies.empty()) return fail(ErrorCode::kUnimplemented, fmt::format("{}: expected an operator without bodies", node->op->qualified_name()));
+    if (!node->bodies.empty())
+      return fail(ErrorCode::kUnimplemented, fmt::format("{}: expected an operator without bodies",
+                                                         node->op->qualified_name()));
     artefact::KernelStep step;
     step.domain = node->op->domain;
     step.op_type = node->op->name;
     step.attributes = node->attributes;
-    for (const ir::ValueId id : node->inputs) step.inputs.push_back(id == ir::kNoValue ? -1 : numbers.at(id));
+    for (const ir::ValueId id : node->inputs)
+      step.inputs.push_back(id == ir::kNoValue ? -1 : numbers.at(id));
     step.output_count = static_cast<std::uint32_t>(node->outputs.size());
     for (const ir::ValueId id : node->outputs) {
       if (id != ir::kNoValue) numbers[id] = next;
@@ -86,7 +96,8 @@ Result<InstanceDims> dims_at(const artefact::KernelSpec& spec, const SymbolBindi
   return dims;
 }
 
-void relayout_constant(SpecDraft& draft, std::size_t index, const Layout& layout, const std::optional<Dims>& dims) {
+void relayout_constant(SpecDraft& draft, std::size_t index, const Layout& layout,
+                       const std::optional<Dims>& dims) {
   auto& decl = draft.spec.constants[index];
   const Tensor& old = draft.constants[index];
   TESSERA_CHECK(decl.layout.is_row_major());
@@ -101,7 +112,8 @@ void relayout_constant(SpecDraft& draft, std::size_t index, const Layout& layout
   auto packed = Tensor::zeros(decl.dtype, stored);
   TESSERA_CHECK(packed.has_value());
   const LayoutCopy copy({}, layout, sizes, bits_of(decl.dtype) / 8);
-  copy.run(static_cast<const std::byte*>(old.data()), static_cast<std::byte*>(packed->mutable_data()), 0, copy.rows());
+  copy.run(static_cast<const std::byte*>(old.data()),
+           static_cast<std::byte*>(packed->mutable_data()), 0, copy.rows());
   draft.constants[index] = *std::move(packed);
 }
 
@@ -117,10 +129,14 @@ void align_elementwise_constants(SpecDraft& draft, std::size_t first_step) {
     for (std::size_t s = 0; s < spec.steps.size(); ++s) {
       const auto& inputs = spec.steps[s].inputs;
       if (std::find(inputs.begin(), inputs.end(), number) == inputs.end()) continue;
-      (s >= first_step && is_simd_elementwise(spec.steps[s].domain, spec.steps[s].op_type) ? elementwise : elsewhere) = true;
+      (s >= first_step && is_simd_elementwise(spec.steps[s].domain, spec.steps[s].op_type)
+           ? elementwise
+           : elsewhere) = true;
     }
     const auto dims = constant_dims(spec.constants[c].shape);
-    if (!elementwise || elsewhere || !dims || numel(*dims) == 1 || dims->size() > rank || !spec.constants[c].layout.is_row_major()) continue;
+    if (!elementwise || elsewhere || !dims || numel(*dims) == 1 || dims->size() > rank ||
+        !spec.constants[c].layout.is_row_major())
+      continue;
     Dims wide(rank - dims->size(), 1);
     wide.insert(wide.end(), dims->begin(), dims->end());
     const bool broadcast_channel = block > 1 && wide[1] == 1;
@@ -130,9 +146,12 @@ void align_elementwise_constants(SpecDraft& draft, std::size_t first_step) {
 
 void apply_forms(SpecDraft& draft, const Candidate& candidate) {
   for (std::size_t i = 0; i < candidate.inputs.size(); ++i) {
-    if (candidate.inputs[i]) draft.spec.inputs[static_cast<std::size_t>(draft.item_inputs[i])].layout = candidate.inputs[i]->layout;
+    if (candidate.inputs[i])
+      draft.spec.inputs[static_cast<std::size_t>(draft.item_inputs[i])].layout =
+          candidate.inputs[i]->layout;
   }
-  for (std::size_t i = 0; i < candidate.outputs.size(); ++i) draft.spec.outputs[i].layout = candidate.outputs[i].layout;
+  for (std::size_t i = 0; i < candidate.outputs.size(); ++i)
+    draft.spec.outputs[i].layout = candidate.outputs[i].layout;
 }
 
 }  // namespace tessera::backends::cpu

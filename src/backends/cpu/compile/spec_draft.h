@@ -1,6 +1,7 @@
 #pragma once
 
-// A kernel spec on its way: operands and steps of a work item with every tensor row-major, before a candidate gives layouts.
+// A kernel spec on its way: operands and steps of a work item with every tensor row-major, before a
+// candidate gives layouts.
 
 #include <span>
 #include <vector>
@@ -19,18 +20,19 @@ struct SpecDraft {
   [[nodiscard]] std::vector<std::span<const std::byte>> constant_bytes() const;
 };
 
-// Constants of the item become constants of the kernel, whatever their size. Errors (they are refusals): values that are no tensors
-// or whose rank is unknown, nodes with bodies.
+// Constants of the item become constants of the kernel, whatever their size. Errors (they are
+// refusals): values that are no tensors or whose rank is unknown, nodes with bodies.
 Result<SpecDraft> draft_spec(const ir::WorkItem& item);
 
 // Sizes at a point, in the order of the spec.
 Result<InstanceDims> dims_at(const artefact::KernelSpec& spec, const SymbolBindings& point);
 
 // Puts constant `index` into a layout, under other dims of as many elements where `dims` is given.
-void relayout_constant(SpecDraft& draft, std::size_t index, const Layout& layout, const std::optional<Dims>& dims = std::nullopt);
+void relayout_constant(SpecDraft& draft, std::size_t index, const Layout& layout,
+                       const std::optional<Dims>& dims = std::nullopt);
 
-// Constants that only elementwise steps [first_step, end) read get the rank of output 0 and its layout where they are not
-// broadcast along a blocked channel.
+// Constants that only elementwise steps [first_step, end) read get the rank of output 0 and its
+// layout where they are not broadcast along a blocked channel.
 void align_elementwise_constants(SpecDraft& draft, std::size_t first_step);
 
 // Sets layouts of inputs and outputs from a candidate's forms.

@@ -1,5 +1,6 @@
-// "onednn.conv": a convolution through oneDNN in pieces that threads take: batch items, output channels, or rows. What the library
-// cannot put behind it runs as a program over each piece while it is in the cache.
+// "onednn.conv": a convolution through oneDNN in pieces that threads take: batch items, output
+// channels, or rows. What the library cannot put behind it runs as a program over each piece while
+// it is in the cache.
 
 #include <fmt/format.h>
 
@@ -27,9 +28,13 @@ struct Chunk {
 class ConvKernel final : public LoadedKernel {
  public:
   ConvKernel(artefact::KernelSpec spec, Constants constants, ConvPlan plan, ElementwiseProgram tail)
-      : spec_(std::move(spec)), constants_(constants.begin(), constants.end()), plan_(std::move(plan)), tail_(std::move(tail)) {}
+      : spec_(std::move(spec)),
+        constants_(constants.begin(), constants.end()),
+        plan_(std::move(plan)),
+        tail_(std::move(tail)) {}
 
-  Result<std::unique_ptr<KernelInstance>> instantiate(const InstanceDims& dims, int threads) const override;
+  Result<std::unique_ptr<KernelInstance>> instantiate(const InstanceDims& dims,
+                                                      int threads) const override;
 
  private:
   friend class ConvInstance;
@@ -41,24 +46,32 @@ class ConvKernel final : public LoadedKernel {
 
 class ConvInstance final : public KernelInstance {
  public:
-  ConvInstance(const ConvKernel& kernel, InstanceDims dims) : kernel_(kernel), dims_(std::move(dims)) {}
+  ConvInstance(const ConvKernel& kernel, InstanceDims dims)
+      : kernel_(kernel), dims_(std::move(dims)) {}
 
   Status build(int threads);
-  [[nodiscard]] std::int64_t scratch_bytes() const override { return chunk_scratch_ * static_cast<std::int64_t>(chunks_.size()); }
+  [[nodiscard]] std::int64_t scratch_bytes() const override {
+    return chunk_scratch_ * static_cast<std::int64_t>(chunks_.size());
+  }
   Status execute(const ExecuteArgs& args) override;
 
  private:
   [[nodiscard]] std::vector<ConvPlan::Piece> cut(int threads) const;
   [[nodiscard]] bool channels_split() const;
   Result<std::shared_ptr<OnednnPrimitive>> primitive(const ConvPlan::Piece& piece);
-  Status add_chunk(const ConvPlan::Piece& piece, std::int64_t batch_begin, std::int64_t channel_begin);
+  Status add_chunk(const ConvPlan::Piece& piece, std::int64_t batch_begin,
+                   std::int64_t channel_begin);
   const float* operand(std::int32_t number, const ExecuteArgs& args) const;
-  [[nodiscard]] const Dims& src() const { return dims_.inputs[operand_ref(kernel_.spec_, kernel_.plan_.src_operand).index]; }
+  [[nodiscard]] const Dims& src() const {
+    return dims_.inputs[operand_ref(kernel_.spec_, kernel_.plan_.src_operand).index];
+  }
   [[nodiscard]] const Dims& dst() const { return dims_.outputs[0]; }
 
   const ConvKernel& kernel_;
   InstanceDims dims_;
-  std::map<std::tuple<std::int64_t, std::int64_t, std::int64_t, std::int64_t>, std::shared_ptr<OnednnPrimitive>> primitives_;
+  std::map<std::tuple<std::int64_t, std::int64_t, std::int64_t, std::int64_t>,
+           std::shared_ptr<OnednnPrimitive>>
+      primitives_;
   std::vector<Chunk> chunks_;
   BoundProgram tail_;
   bool has_tail_ = false;
@@ -102,11 +115,16 @@ std::vector<ConvPlan::Piece> ConvInstance::cut(int threads) const {
     if (channels_split()) {
       // A unit is a block, or for grouped ones as many groups as make whole blocks.
       const std::int64_t block = std::max(channel_block_of(plan.dst_layout), 1);
-      const std::int64_t group_channels = plan.group == 1 || plan.depthwise() ? 1 : dst()[1] / plan.group;
-      const std::int64_t unit = group_channels % block == 0 ? group_channels : block % group_channels == 0 ? block : whole.channels;
-      const std::int64_t parts = std::clamp<std::int64_t>(whole.channels / std::max<std::int64_t>(unit, 1), 1, per_image);
+      const std::int64_t group_channels =
+          plan.group == 1 || plan.depthwise() ? 1 : dst()[1] / plan.group;
+      const std::int64_t unit = group_channels % block == 0   ? group_channels
+                                : block % group_channels == 0 ? block
+                                                              : whole.channels;
+      const std::int64_t parts =
+          std::clamp<std::int64_t>(whole.channels / std::max<std::int64_t>(unit, 1), 1, per_image);
       for (std::int64_t i = 0; i < parts; ++i) {
-        const ChunkRange range = chunk_range(whole.channels, parts, i, plan.group == 1 ? std::max<std::int64_t>(unit, 8) : unit);
+        const ChunkRange range = chunk_range(
+            whole.channels, parts, i, plan.group == 1 ? std::max<std::int64_t>(unit, 8) : unit);
         image.channels = range.end - range.begin;
         if (image.channels > 0) pieces.push_back(image);
       }
@@ -131,25 +149,30 @@ Result<std::shared_ptr<OnednnPrimitive>> ConvInstance::primitive(const ConvPlan:
   if (made != nullptr) return made;
   const Layout& weights = operand_decl(kernel_.spec_, plan.weights_operand)->layout;
   TESSERA_ASSIGN(ConvProblem problem, plan.problem(src(), dst(), piece, weights));
-  TESSERA_TRY(set_post_op_operands(kernel_.spec_, plan.epilogue, dims_, problem.dst.dims, problem.post_ops));
+  TESSERA_TRY(set_post_op_operands(kernel_.spec_, plan.epilogue, dims_, problem.dst.dims,
+                                   problem.post_ops));
   TESSERA_ASSIGN(made, OnednnPrimitive::describe(problem));
   TESSERA_TRY(made->create());
   return made;
 }
 
-Status ConvInstance::add_chunk(const ConvPlan::Piece& piece, std::int64_t batch_begin, std::int64_t channel_begin) {
+Status ConvInstance::add_chunk(const ConvPlan::Piece& piece, std::int64_t batch_begin,
+                               std::int64_t channel_begin) {
   const ConvPlan& plan = kernel_.plan_;
   TESSERA_ASSIGN(const auto made, primitive(piece));
   Chunk chunk;
   TESSERA_ASSIGN(chunk.call, OnednnCall::make(made));
-  const std::int64_t src_image = stored_elements(plan.src_layout, src()) / std::max<std::int64_t>(src()[0], 1);
-  const std::int64_t dst_image = stored_elements(plan.dst_layout, dst()) / std::max<std::int64_t>(dst()[0], 1);
+  const std::int64_t src_image =
+      stored_elements(plan.src_layout, src()) / std::max<std::int64_t>(src()[0], 1);
+  const std::int64_t dst_image =
+      stored_elements(plan.dst_layout, dst()) / std::max<std::int64_t>(dst()[0], 1);
   const std::int64_t dst_channels = plan.stored_dst_channels(dst());
   const std::int64_t dst_spatial = dst_image / dst_channels;
   const std::int64_t src_spatial = src_image / plan.stored_src_channels(src());
   chunk.src = batch_begin * src_image;
   chunk.dst = batch_begin * dst_image + channel_begin * dst_spatial;
-  if (plan.group > 1) chunk.src += channel_begin * plan.stored_src_channels(src()) / dst_channels * src_spatial;
+  if (plan.group > 1)
+    chunk.src += channel_begin * plan.stored_src_channels(src()) / dst_channels * src_spatial;
   chunk.dst_elements = piece.batch * piece.channels * dst_spatial;
   if (piece.row_end - piece.row_begin != dst()[2]) {
     const ChunkRange rows = plan.source_rows(src(), dst(), piece);
@@ -158,7 +181,9 @@ Status ConvInstance::add_chunk(const ConvPlan::Piece& piece, std::int64_t batch_
     chunk.dst_elements = (piece.row_end - piece.row_begin) * (dst_image / dst()[2]);
   }
   const Layout& weights = operand_decl(kernel_.spec_, plan.weights_operand)->layout;
-  chunk.weights = channel_begin == 0 ? 0 : stored_elements(weights, plan.weight_dims) / dst_channels * channel_begin;
+  chunk.weights = channel_begin == 0
+                      ? 0
+                      : stored_elements(weights, plan.weight_dims) / dst_channels * channel_begin;
   chunk.bias = channel_begin;
   for (const PlannedPostOp& planned : plan.epilogue.post_ops) {
     std::int64_t offset = 0;
@@ -184,7 +209,8 @@ Status ConvInstance::build(int threads) {
   for (const ConvPlan::Piece& piece : cut(threads)) {
     TESSERA_TRY(add_chunk(piece, batch, channel));
     channel += piece.channels;
-    const bool image_done = channel == kernel_.plan_.stored_dst_channels(dst()) && piece.row_end == dst()[2];
+    const bool image_done =
+        channel == kernel_.plan_.stored_dst_channels(dst()) && piece.row_end == dst()[2];
     if (image_done) batch += piece.batch;
     if (channel == kernel_.plan_.stored_dst_channels(dst())) channel = 0;
   }
@@ -212,29 +238,34 @@ Status ConvInstance::execute(const ExecuteArgs& args) {
   const float* weights = operand(plan.weights_operand, args);
   const float* bias = plan.epilogue.bias ? operand(*plan.epilogue.bias, args) : nullptr;
   float* result = floats(args.outputs[0]);
-  return run_chunks(args.parallel, static_cast<std::int64_t>(chunks_.size()), [&](std::int64_t i) -> Status {
-    Chunk& chunk = chunks_[static_cast<std::size_t>(i)];
-    std::byte* scratch = args.scratch + i * chunk_scratch_;
-    chunk.call->set(kSrc, source + chunk.src);
-    chunk.call->set(kWeights, weights + chunk.weights);
-    if (bias != nullptr) chunk.call->set(kBias, bias + chunk.bias);
-    chunk.call->set(kDst, result + chunk.dst);
-    chunk.call->set(kScratch, scratch);
-    for (std::size_t p = 0; p < chunk.operands.size(); ++p) {
-      const std::int32_t number = plan.epilogue.post_ops[p].operand;
-      if (number >= 0) chunk.call->set(kPostOp + static_cast<int>(p), operand(number, args) + chunk.operands[p]);
-    }
-    TESSERA_TRY(chunk.call->run());
-    if (has_tail_) {
-      tail_.run(args, chunk.dst, chunk.dst + chunk.dst_elements, floats(scratch));
-    } else if (pads_) {
-      zero_padded_lanes(plan.dst_layout, dst(), result, chunk.dst, chunk.dst + chunk.dst_elements);
-    }
-    return {};
-  });
+  return run_chunks(args.parallel, static_cast<std::int64_t>(chunks_.size()),
+                    [&](std::int64_t i) -> Status {
+                      Chunk& chunk = chunks_[static_cast<std::size_t>(i)];
+                      std::byte* scratch = args.scratch + i * chunk_scratch_;
+                      chunk.call->set(kSrc, source + chunk.src);
+                      chunk.call->set(kWeights, weights + chunk.weights);
+                      if (bias != nullptr) chunk.call->set(kBias, bias + chunk.bias);
+                      chunk.call->set(kDst, result + chunk.dst);
+                      chunk.call->set(kScratch, scratch);
+                      for (std::size_t p = 0; p < chunk.operands.size(); ++p) {
+                        const std::int32_t number = plan.epilogue.post_ops[p].operand;
+                        if (number >= 0)
+                          chunk.call->set(kPostOp + static_cast<int>(p),
+                                          operand(number, args) + chunk.operands[p]);
+                      }
+                      TESSERA_TRY(chunk.call->run());
+                      if (has_tail_) {
+                        tail_.run(args, chunk.dst, chunk.dst + chunk.dst_elements, floats(scratch));
+                      } else if (pads_) {
+                        zero_padded_lanes(plan.dst_layout, dst(), result, chunk.dst,
+                                          chunk.dst + chunk.dst_elements);
+                      }
+                      return {};
+                    });
 }
 
-Result<std::unique_ptr<KernelInstance>> ConvKernel::instantiate(const InstanceDims& dims, int threads) const {
+Result<std::unique_ptr<KernelInstance>> ConvKernel::instantiate(const InstanceDims& dims,
+                                                                int threads) const {
   auto instance = std::make_unique<ConvInstance>(*this, dims);
   TESSERA_TRY(instance->build(threads));
   return std::unique_ptr<KernelInstance>(std::move(instance));
@@ -242,15 +273,18 @@ Result<std::unique_ptr<KernelInstance>> ConvKernel::instantiate(const InstanceDi
 
 }  // namespace
 
-Result<std::unique_ptr<LoadedKernel>> load_conv(const artefact::KernelSpec& spec, Constants constants) {
+Result<std::unique_ptr<LoadedKernel>> load_conv(const artefact::KernelSpec& spec,
+                                                Constants constants) {
   const auto option = spec.options.find("post_op_steps");
-  const std::size_t steps = option == spec.options.end() ? 0 : static_cast<std::size_t>(option->second);
+  const std::size_t steps =
+      option == spec.options.end() ? 0 : static_cast<std::size_t>(option->second);
   TESSERA_ASSIGN(ConvPlan plan, plan_conv(spec, constants, steps));
   ElementwiseProgram tail;
   if (spec.steps.size() > 1 + steps) {
     TESSERA_ASSIGN(tail, ElementwiseProgram::parse(spec, constants, 1 + steps));
   }
-  return std::unique_ptr<LoadedKernel>(new ConvKernel(spec, constants, std::move(plan), std::move(tail)));
+  return std::unique_ptr<LoadedKernel>(
+      new ConvKernel(spec, constants, std::move(plan), std::move(tail)));
 }
 
 }  // namespace tessera::backends::cpu

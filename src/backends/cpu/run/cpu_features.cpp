@@ -14,8 +14,8 @@ namespace {
 Isa detect() {
   Isa best = Isa::kSse41;
   if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) best = Isa::kAvx2;
-  if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
-      __builtin_cpu_supports("avx512vl")) {
+  if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+      __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl")) {
     best = Isa::kAvx512;
   }
   const char* limit = std::getenv("TESSERA_ISA");
@@ -58,6 +58,8 @@ std::string processor_name() {
   return name;
 }
 
-int channel_block() { return isa() == Isa::kAvx512 ? 16 : 8; }
+int channel_block() {
+  return isa() == Isa::kAvx512 ? 16 : 8;
+}
 
 }  // namespace tessera::backends::cpu

@@ -8,10 +8,12 @@ namespace tessera::backends::cpu {
 
 enum class Isa { kSse41, kAvx2, kAvx512 };
 
-// The best of this processor; the environment variable TESSERA_ISA (sse41, avx2, avx512) lowers it. Read once.
+// The best of this processor; the environment variable TESSERA_ISA (sse41, avx2, avx512) lowers it.
+// Read once.
 Isa isa();
 std::string isa_name();
-std::string processor_name();  // "AMD EPYC", as the processor calls itself; "unknown" where it does not
+std::string
+processor_name();  // "AMD EPYC", as the processor calls itself; "unknown" where it does not
 
 // Channels in a block of the blocked layouts that kernels here prefer: 16 with AVX-512, else 8.
 int channel_block();

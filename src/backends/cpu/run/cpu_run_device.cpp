@@ -50,42 +50,59 @@ class CpuRunDevice final : public RunDevice {
   [[nodiscard]] bool host_memory() const override { return true; }
   [[nodiscard]] bool simulated() const override { return false; }
 
-  Result<std::unique_ptr<LoadedKernel>> load(const artefact::KernelSpec& spec, std::span<const std::span<const std::byte>> constants) override {
-    if (spec.backend != "cpu") return fail(ErrorCode::kInvalidArgument, fmt::format("expected a kernel of backend 'cpu', found '{}'", spec.backend));
+  Result<std::unique_ptr<LoadedKernel>> load(
+      const artefact::KernelSpec& spec,
+      std::span<const std::span<const std::byte>> constants) override {
+    if (spec.backend != "cpu")
+      return fail(ErrorCode::kInvalidArgument,
+                  fmt::format("expected a kernel of backend 'cpu', found '{}'", spec.backend));
     if (constants.size() != spec.constants.size()) {
-      return cpu::bad_spec(spec, fmt::format("expected {} constants, found {}", spec.constants.size(), constants.size()));
+      return cpu::bad_spec(spec, fmt::format("expected {} constants, found {}",
+                                             spec.constants.size(), constants.size()));
     }
     for (std::size_t i = 0; i < constants.size(); ++i) {
       const auto dims = constant_dims(spec.constants[i].shape);
-      if (!dims) return cpu::bad_spec(spec, fmt::format("constant {}: expected known sizes, found {}", i, to_string(spec.constants[i].shape)));
-      const std::int64_t bytes = layout_nbytes(spec.constants[i].layout, spec.constants[i].dtype, *dims);
+      if (!dims)
+        return cpu::bad_spec(spec, fmt::format("constant {}: expected known sizes, found {}", i,
+                                               to_string(spec.constants[i].shape)));
+      const std::int64_t bytes =
+          layout_nbytes(spec.constants[i].layout, spec.constants[i].dtype, *dims);
       if (static_cast<std::int64_t>(constants[i].size()) < bytes) {
-        return cpu::bad_spec(spec, fmt::format("constant {}: expected {} bytes, found {}", i, bytes, constants[i].size()));
+        return cpu::bad_spec(spec, fmt::format("constant {}: expected {} bytes, found {}", i, bytes,
+                                               constants[i].size()));
       }
     }
     for (const Loader& loader : kLoaders) {
       if (loader.kernel != spec.kernel) continue;
       if (loader.version != spec.kernel_version) {
-        return fail(ErrorCode::kUnimplemented, fmt::format("kernel '{}': expected version {}, found {}", spec.kernel, loader.version, spec.kernel_version));
+        return fail(ErrorCode::kUnimplemented,
+                    fmt::format("kernel '{}': expected version {}, found {}", spec.kernel,
+                                loader.version, spec.kernel_version));
       }
       return loader.load(spec, constants);
     }
-    return fail(ErrorCode::kUnimplemented, fmt::format("expected a kernel of this cpu backend, found '{}'", spec.kernel));
+    return fail(ErrorCode::kUnimplemented,
+                fmt::format("expected a kernel of this cpu backend, found '{}'", spec.kernel));
   }
 
   Result<DeviceBuffer> allocate(std::int64_t size_bytes) override {
-    const auto size = static_cast<std::size_t>((std::max<std::int64_t>(size_bytes, 1) + 63) / 64 * 64);
+    const auto size =
+        static_cast<std::size_t>((std::max<std::int64_t>(size_bytes, 1) + 63) / 64 * 64);
     void* data = std::aligned_alloc(64, size);
-    if (data == nullptr) return fail(ErrorCode::kResourceExhausted, fmt::format("cpu: expected {} bytes of memory, found less", size_bytes));
+    if (data == nullptr)
+      return fail(ErrorCode::kResourceExhausted,
+                  fmt::format("cpu: expected {} bytes of memory, found less", size_bytes));
     std::memset(data, 0, size);
     return DeviceBuffer{static_cast<std::byte*>(data), size_bytes};
   }
   void release(DeviceBuffer buffer) override { std::free(buffer.data); }
-  Status copy_from_host(std::byte* device_data, const std::byte* host_data, std::int64_t size_bytes) override {
+  Status copy_from_host(std::byte* device_data, const std::byte* host_data,
+                        std::int64_t size_bytes) override {
     if (size_bytes > 0) std::memcpy(device_data, host_data, static_cast<std::size_t>(size_bytes));
     return {};
   }
-  Status copy_to_host(std::byte* host_data, const std::byte* device_data, std::int64_t size_bytes) override {
+  Status copy_to_host(std::byte* host_data, const std::byte* device_data,
+                      std::int64_t size_bytes) override {
     if (size_bytes > 0) std::memcpy(host_data, device_data, static_cast<std::size_t>(size_bytes));
     return {};
   }
@@ -94,6 +111,8 @@ class CpuRunDevice final : public RunDevice {
 
 }  // namespace
 
-std::unique_ptr<RunDevice> make_cpu_run_device() { return std::make_unique<CpuRunDevice>(); }
+std::unique_ptr<RunDevice> make_cpu_run_device() {
+  return std::make_unique<CpuRunDevice>();
+}
 
 }  // namespace tessera::backends

@@ -10,7 +10,8 @@
 namespace tessera::backends {
 namespace {
 
-std::string load_error(const artefact::KernelSpec& spec, std::vector<std::span<const std::byte>> constants = {}) {
+std::string load_error(const artefact::KernelSpec& spec,
+                       std::vector<std::span<const std::byte>> constants = {}) {
   const auto device = make_cpu_run_device();
   const auto loaded = device->load(spec, constants);
   return loaded ? "" : loaded.error().to_string();
@@ -29,7 +30,8 @@ TEST(CpuRunDevice, RefusesForeignSpecs) {
   artefact::KernelSpec other = spec_of("onednn.conv");
   other.backend = "reference";
   EXPECT_EQ(load_error(other), "expected a kernel of backend 'cpu', found 'reference'");
-  EXPECT_EQ(load_error(spec_of("onednn.rnn")), "expected a kernel of this cpu backend, found 'onednn.rnn'");
+  EXPECT_EQ(load_error(spec_of("onednn.rnn")),
+            "expected a kernel of this cpu backend, found 'onednn.rnn'");
   artefact::KernelSpec newer = spec_of("cpu.view");
   newer.kernel_version = 7;
   EXPECT_EQ(load_error(newer), "kernel 'cpu.view': expected version 1, found 7");
@@ -37,13 +39,18 @@ TEST(CpuRunDevice, RefusesForeignSpecs) {
   constants.constants = {{DType::kFp32, {}, {4}}};
   EXPECT_EQ(load_error(constants), "kernel 'cpu.view': expected 1 constants, found 0");
   const std::vector<std::byte> few(8);
-  EXPECT_EQ(load_error(constants, {few}), "kernel 'cpu.view': constant 0: expected 16 bytes, found 8");
+  EXPECT_EQ(load_error(constants, {few}),
+            "kernel 'cpu.view': constant 0: expected 16 bytes, found 8");
 }
 
 TEST(CpuRunDevice, RefusesSpecsWithoutSteps) {
-  EXPECT_EQ(load_error(spec_of("onednn.conv")), "kernel 'onednn.conv': expected steps and one output");
-  EXPECT_EQ(load_error(spec_of("simd.pool")), "kernel 'simd.pool': expected one step, one input and one output");
-  EXPECT_EQ(load_error(spec_of("cpu.resize")), "kernel 'cpu.resize': expected one step of an input computed at run time, and one output");
+  EXPECT_EQ(load_error(spec_of("onednn.conv")),
+            "kernel 'onednn.conv': expected steps and one output");
+  EXPECT_EQ(load_error(spec_of("simd.pool")),
+            "kernel 'simd.pool': expected one step, one input and one output");
+  EXPECT_EQ(
+      load_error(spec_of("cpu.resize")),
+      "kernel 'cpu.resize': expected one step of an input computed at run time, and one output");
 }
 
 TEST(CpuRunDevice, MemoryIsAlignedAndZeroed) {
@@ -56,7 +63,12 @@ TEST(CpuRunDevice, MemoryIsAlignedAndZeroed) {
 }
 
 TEST(LayoutCopy, AgreesWithTheObviousCode) {
-  const std::vector<Layout> layouts = {{}, Layout::channels_last(4), Layout::channel_blocked(4, 8), Layout{{0, 1, 2, 3}, {{1, 8}, {0, 8}}}, Layout{{0, 2, 3, 1}, {{0, 8}}}, Layout{{3, 1, 0, 2}, {}}};
+  const std::vector<Layout> layouts = {{},
+                                       Layout::channels_last(4),
+                                       Layout::channel_blocked(4, 8),
+                                       Layout{{0, 1, 2, 3}, {{1, 8}, {0, 8}}},
+                                       Layout{{0, 2, 3, 1}, {{0, 8}}},
+                                       Layout{{3, 1, 0, 2}, {}}};
   const Dims dims = {13, 11, 5, 30};
   std::vector<float> values(static_cast<std::size_t>(numel(dims)));
   for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(i + 1);
@@ -69,8 +81,10 @@ TEST(LayoutCopy, AgreesWithTheObviousCode) {
       std::vector<float> found(expected.size(), -2);
       convert_layout(from, source.data(), to, expected.data(), DType::kFp32, dims);
       const cpu::LayoutCopy copy(from, to, dims, 4);
-      copy.run(reinterpret_cast<const std::byte*>(source.data()), reinterpret_cast<std::byte*>(found.data()), 0, copy.rows() / 2);
-      copy.run(reinterpret_cast<const std::byte*>(source.data()), reinterpret_cast<std::byte*>(found.data()), copy.rows() / 2, copy.rows());
+      copy.run(reinterpret_cast<const std::byte*>(source.data()),
+               reinterpret_cast<std::byte*>(found.data()), 0, copy.rows() / 2);
+      copy.run(reinterpret_cast<const std::byte*>(source.data()),
+               reinterpret_cast<std::byte*>(found.data()), copy.rows() / 2, copy.rows());
       EXPECT_EQ(found, expected);
     }
   }

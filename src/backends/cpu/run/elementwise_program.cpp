@@ -30,7 +30,8 @@ constexpr std::array kUnary = {
     UnaryEntry{"LeakyRelu", SimdOp::kLeakyRelu, "alpha", 0.01F, "", 0},
     UnaryEntry{"ThresholdedRelu", SimdOp::kThresholdedRelu, "alpha", 1, "", 0},
     UnaryEntry{"Elu", SimdOp::kElu, "alpha", 1, "", 0},
-    UnaryEntry{"Selu", SimdOp::kSelu, "alpha", 1.67326319217681884765625F, "gamma", 1.05070102214813232421875F},
+    UnaryEntry{"Selu", SimdOp::kSelu, "alpha", 1.67326319217681884765625F, "gamma",
+               1.05070102214813232421875F},
     UnaryEntry{"Celu", SimdOp::kCelu, "alpha", 1, "", 0},
     UnaryEntry{"Sigmoid", SimdOp::kSigmoid, "", 0, "", 0},
     UnaryEntry{"HardSigmoid", SimdOp::kHardSigmoid, "alpha", 0.2F, "beta", 0.5F},
@@ -62,15 +63,17 @@ struct BinaryEntry {
 };
 
 constexpr std::array kBinary = {
-    BinaryEntry{"Add", SimdOp::kAdd, false}, BinaryEntry{"Sub", SimdOp::kSub, false}, BinaryEntry{"Mul", SimdOp::kMul, false},
-    BinaryEntry{"Div", SimdOp::kDiv, false}, BinaryEntry{"Pow", SimdOp::kPow, false}, BinaryEntry{"PRelu", SimdOp::kPRelu, false},
-    BinaryEntry{"Min", SimdOp::kMin, true},  BinaryEntry{"Max", SimdOp::kMax, true},  BinaryEntry{"Sum", SimdOp::kAdd, true},
-    BinaryEntry{"Mean", SimdOp::kAdd, true},
+    BinaryEntry{"Add", SimdOp::kAdd, false}, BinaryEntry{"Sub", SimdOp::kSub, false},
+    BinaryEntry{"Mul", SimdOp::kMul, false}, BinaryEntry{"Div", SimdOp::kDiv, false},
+    BinaryEntry{"Pow", SimdOp::kPow, false}, BinaryEntry{"PRelu", SimdOp::kPRelu, false},
+    BinaryEntry{"Min", SimdOp::kMin, true},  BinaryEntry{"Max", SimdOp::kMax, true},
+    BinaryEntry{"Sum", SimdOp::kAdd, true},  BinaryEntry{"Mean", SimdOp::kAdd, true},
 };
 
 template <typename Table>
 const typename Table::value_type* find(const Table& table, std::string_view name) {
-  const auto at = std::find_if(table.begin(), table.end(), [&](const auto& entry) { return entry.name == name; });
+  const auto at = std::find_if(table.begin(), table.end(),
+                               [&](const auto& entry) { return entry.name == name; });
   return at == table.end() ? nullptr : &*at;
 }
 
@@ -85,7 +88,8 @@ bool is_simd_elementwise(std::string_view domain, std::string_view op_type) {
 // Turns steps into instructions, one step after the other.
 class ElementwiseProgram::Parser {
  public:
-  Parser(const artefact::KernelSpec& spec, Constants constants, std::size_t first_step) : spec_(spec), constants_(constants), first_step_(first_step) {}
+  Parser(const artefact::KernelSpec& spec, Constants constants, std::size_t first_step)
+      : spec_(spec), constants_(constants), first_step_(first_step) {}
 
   Result<ElementwiseProgram> parse() {
     TESSERA_TRY(check_outputs());
@@ -104,8 +108,11 @@ class ElementwiseProgram::Parser {
     program_.layout_ = spec_.outputs[0].layout;
     program_.output_count_ = spec_.outputs.size();
     for (const auto& output : spec_.outputs) {
-      if (output.dtype != DType::kFp32) return bad_spec(spec_, fmt::format("expected fp32 outputs, found {}", to_string(output.dtype)));
-      if (output.layout != program_.layout_) return bad_spec(spec_, "expected outputs of one layout");
+      if (output.dtype != DType::kFp32)
+        return bad_spec(spec_,
+                        fmt::format("expected fp32 outputs, found {}", to_string(output.dtype)));
+      if (output.layout != program_.layout_)
+        return bad_spec(spec_, "expected outputs of one layout");
     }
     return {};
   }
@@ -118,13 +125,18 @@ class ElementwiseProgram::Parser {
     for (std::size_t i = first_step_; i < spec_.steps.size(); ++i) {
       for (const std::int32_t number : spec_.steps[i].inputs) {
         const OperandRef ref = operand_ref(spec_, number);
-        if (registers_.count(number) != 0 || ref.kind == OperandRef::Kind::kOmitted || ref.kind == OperandRef::Kind::kResult) continue;
+        if (registers_.count(number) != 0 || ref.kind == OperandRef::Kind::kOmitted ||
+            ref.kind == OperandRef::Kind::kResult)
+          continue;
         const artefact::TensorDecl& decl = *operand_decl(spec_, number);
         if (decl.dtype != DType::kFp32) {
-          return fail(ErrorCode::kUnimplemented, fmt::format("{}: expected fp32 operands, found {}", spec_.steps[i].op_type, to_string(decl.dtype)));
+          return fail(ErrorCode::kUnimplemented,
+                      fmt::format("{}: expected fp32 operands, found {}", spec_.steps[i].op_type,
+                                  to_string(decl.dtype)));
         }
         const bool constant = ref.kind == OperandRef::Kind::kConstant;
-        registers_[number] = add_operand(ref, decl, constant ? floats(constants_[ref.index].data()) : nullptr);
+        registers_[number] =
+            add_operand(ref, decl, constant ? floats(constants_[ref.index].data()) : nullptr);
       }
     }
     return {};
@@ -137,7 +149,8 @@ class ElementwiseProgram::Parser {
 
   Result<int> value(const artefact::KernelStep& step, std::size_t index) {
     const auto at = registers_.find(step_input(step, index));
-    if (at == registers_.end()) return fail(ErrorCode::kInvalidArgument, fmt::format("expected input {}, found none", index));
+    if (at == registers_.end())
+      return fail(ErrorCode::kInvalidArgument, fmt::format("expected input {}, found none", index));
     return at->second;
   }
 
@@ -147,7 +160,8 @@ class ElementwiseProgram::Parser {
   }
 
   Status parse_step(const artefact::KernelStep& step, std::int32_t result) {
-    if (!is_simd_elementwise(step.domain, step.op_type)) return fail(ErrorCode::kUnimplemented, "expected an fp32 elementwise operator");
+    if (!is_simd_elementwise(step.domain, step.op_type))
+      return fail(ErrorCode::kUnimplemented, "expected an fp32 elementwise operator");
     TESSERA_ASSIGN(const int a, value(step, 0));
     if (step.op_type == "Clip") return parse_clip(step, a, result);
     if (step.op_type == "Gelu") {
@@ -156,27 +170,34 @@ class ElementwiseProgram::Parser {
       return {};
     }
     if (const auto* unary = find(kUnary, step.op_type)) {
-      const float alpha = unary->alpha_name.empty() ? 0 : step.attributes.get_float(unary->alpha_name, unary->alpha);
-      const float beta = unary->beta_name.empty() ? 0 : step.attributes.get_float(unary->beta_name, unary->beta);
+      const float alpha = unary->alpha_name.empty()
+                              ? 0
+                              : step.attributes.get_float(unary->alpha_name, unary->alpha);
+      const float beta =
+          unary->beta_name.empty() ? 0 : step.attributes.get_float(unary->beta_name, unary->beta);
       registers_[result] = emit(unary->op, a, -1, alpha, beta);
       return {};
     }
     return parse_binary(step, *find(kBinary, step.op_type), a, result);
   }
 
-  Status parse_binary(const artefact::KernelStep& step, const BinaryEntry& entry, int a, std::int32_t result) {
+  Status parse_binary(const artefact::KernelStep& step, const BinaryEntry& entry, int a,
+                      std::int32_t result) {
     if (entry.variadic) {
       int at = a;
       for (std::size_t i = 1; i < step.inputs.size(); ++i) {
         TESSERA_ASSIGN(const int next, value(step, i));
         at = emit(entry.op, at, next);
       }
-      if (step.op_type == "Mean") at = emit(SimdOp::kScaleShift, at, -1, 1.0F / static_cast<float>(step.inputs.size()), 0);
+      if (step.op_type == "Mean")
+        at = emit(SimdOp::kScaleShift, at, -1, 1.0F / static_cast<float>(step.inputs.size()), 0);
       registers_[result] = step.inputs.size() == 1 ? emit(SimdOp::kCopy, at) : at;
       return {};
     }
     TESSERA_ASSIGN(const int b, value(step, 1));
-    const auto exponent = entry.op == SimdOp::kPow ? constant_scalar(spec_, constants_, step.inputs[1]) : std::nullopt;
+    const auto exponent = entry.op == SimdOp::kPow
+                              ? constant_scalar(spec_, constants_, step.inputs[1])
+                              : std::nullopt;
     if (exponent == 2.0F) {
       registers_[result] = emit(SimdOp::kMul, a, a);
     } else if (exponent == 0.5F) {
@@ -202,9 +223,11 @@ class ElementwiseProgram::Parser {
     for (std::size_t o = 0; o < spec_.output_operands.size(); ++o) {
       const auto at = registers_.find(spec_.output_operands[o]);
       const auto first = static_cast<int>(program_.operands_.size());
-      if (at == registers_.end() || at->second < first) return bad_spec(spec_, fmt::format("output {}: expected the result of a step", o));
+      if (at == registers_.end() || at->second < first)
+        return bad_spec(spec_, fmt::format("output {}: expected the result of a step", o));
       auto& instruction = program_.instructions_[static_cast<std::size_t>(at->second - first)];
-      if (instruction.output >= 0) return bad_spec(spec_, fmt::format("output {}: expected results that differ", o));
+      if (instruction.output >= 0)
+        return bad_spec(spec_, fmt::format("output {}: expected results that differ", o));
       instruction.output = static_cast<int>(o);
     }
     return {};
@@ -228,7 +251,8 @@ class ElementwiseProgram::Parser {
         free.pop_back();
       }
       for (std::size_t j = 0; j < i; ++j) {
-        if (last_use[j] == static_cast<int>(i) && instructions[j].tile >= 0) free.push_back(instructions[j].tile);
+        if (last_use[j] == static_cast<int>(i) && instructions[j].tile >= 0)
+          free.push_back(instructions[j].tile);
       }
     }
   }
@@ -240,7 +264,8 @@ class ElementwiseProgram::Parser {
   ElementwiseProgram program_;
 };
 
-Result<ElementwiseProgram> ElementwiseProgram::parse(const artefact::KernelSpec& spec, Constants constants, std::size_t first_step) {
+Result<ElementwiseProgram> ElementwiseProgram::parse(const artefact::KernelSpec& spec,
+                                                     Constants constants, std::size_t first_step) {
   return Parser(spec, constants, first_step).parse();
 }
 
@@ -250,17 +275,21 @@ Result<BoundProgram> ElementwiseProgram::bind(const InstanceDims& dims) const {
   bound.output_dims_ = dims.outputs[0];
   for (const Dims& output : dims.outputs) {
     if (output != dims.outputs[0]) {
-      return fail(ErrorCode::kInvalidArgument, fmt::format("expected outputs of {}, found {}", to_string(dims.outputs[0]), to_string(output)));
+      return fail(ErrorCode::kInvalidArgument,
+                  fmt::format("expected outputs of {}, found {}", to_string(dims.outputs[0]),
+                              to_string(output)));
     }
   }
   bound.dims_ = physical_dims(layout_, dims.outputs[0]);
   bound.elements_ = numel(bound.dims_);
   std::vector<std::vector<std::int64_t>> strides;
   for (const Operand& operand : operands_) {
-    const Dims operand_dims = operand.ref.kind == OperandRef::Kind::kResult  ? dims.outputs[0]
-                              : operand.ref.kind == OperandRef::Kind::kInput ? dims.inputs[operand.ref.index]
-                                                                             : *constant_dims(operand.decl.shape);
-    TESSERA_ASSIGN(auto walked, operand_strides(layout_, dims.outputs[0], operand.decl.layout, operand_dims));
+    const Dims operand_dims = operand.ref.kind == OperandRef::Kind::kResult ? dims.outputs[0]
+                              : operand.ref.kind == OperandRef::Kind::kInput
+                                  ? dims.inputs[operand.ref.index]
+                                  : *constant_dims(operand.decl.shape);
+    TESSERA_ASSIGN(auto walked,
+                   operand_strides(layout_, dims.outputs[0], operand.decl.layout, operand_dims));
     strides.push_back(std::move(walked));
   }
   TESSERA_ASSIGN(auto result, operand_strides(layout_, dims.outputs[0], layout_, dims.outputs[0]));
@@ -270,17 +299,23 @@ Result<BoundProgram> ElementwiseProgram::bind(const InstanceDims& dims) const {
   for (std::size_t k = 0; k < operands_.size(); ++k) {
     BoundProgram::Walk walk;
     const bool linear = strides[k] == strides.back();
-    const bool scalar = std::all_of(strides[k].begin(), strides[k].end(), [](std::int64_t s) { return s == 0; });
-    walk.access = linear ? BoundProgram::Access::kLinear : scalar ? BoundProgram::Access::kScalar : BoundProgram::Access::kBroadcast;
+    const bool scalar =
+        std::all_of(strides[k].begin(), strides[k].end(), [](std::int64_t s) { return s == 0; });
+    walk.access = linear   ? BoundProgram::Access::kLinear
+                  : scalar ? BoundProgram::Access::kScalar
+                           : BoundProgram::Access::kBroadcast;
     walk.strides = strides[k];
     if (!linear) walk.tile = bound.tiles_++;
     bound.walks_.push_back(std::move(walk));
   }
-  bound.pads_ = channel_block_of(layout_) > 1 && dims.outputs[0][1] % channel_block_of(layout_) != 0;
+  bound.pads_ =
+      channel_block_of(layout_) > 1 && dims.outputs[0][1] % channel_block_of(layout_) != 0;
   return bound;
 }
 
-std::int64_t BoundProgram::scratch_bytes() const { return tiles_ * kTile * static_cast<std::int64_t>(sizeof(float)); }
+std::int64_t BoundProgram::scratch_bytes() const {
+  return tiles_ * kTile * static_cast<std::int64_t>(sizeof(float));
+}
 
 const float* BoundProgram::base(std::size_t operand, const ExecuteArgs& args) const {
   const auto& source = program_.operands_[operand];
@@ -289,7 +324,8 @@ const float* BoundProgram::base(std::size_t operand, const ExecuteArgs& args) co
   return floats(args.inputs[source.ref.index]);
 }
 
-void BoundProgram::gather(const float* source, const Walk& walk, std::int64_t begin, std::int64_t count, float* tile) const {
+void BoundProgram::gather(const float* source, const Walk& walk, std::int64_t begin,
+                          std::int64_t count, float* tile) const {
   const std::size_t rank = dims_.size();
   const std::int64_t inner = dims_[rank - 1];
   const std::int64_t step = walk.strides[rank - 1];
@@ -321,32 +357,41 @@ void BoundProgram::gather(const float* source, const Walk& walk, std::int64_t be
   }
 }
 
-void BoundProgram::run(const ExecuteArgs& args, std::int64_t begin, std::int64_t end, float* scratch) const {
+void BoundProgram::run(const ExecuteArgs& args, std::int64_t begin, std::int64_t end,
+                       float* scratch) const {
   const std::size_t operand_count = walks_.size();
   const auto tile_of = [&](int tile) { return scratch + tile * kTile; };
   for (std::size_t k = 0; k < operand_count; ++k) {
-    if (walks_[k].access == Access::kScalar) std::fill_n(tile_of(walks_[k].tile), std::min(kTile, end - begin), *base(k, args));
+    if (walks_[k].access == Access::kScalar)
+      std::fill_n(tile_of(walks_[k].tile), std::min(kTile, end - begin), *base(k, args));
   }
   const auto pointer = [&](int reg, std::int64_t at) -> const float* {
     if (reg < 0) return nullptr;
     const auto index = static_cast<std::size_t>(reg);
-    if (index < operand_count) return walks_[index].access == Access::kLinear ? base(index, args) + at : tile_of(walks_[index].tile);
+    if (index < operand_count)
+      return walks_[index].access == Access::kLinear ? base(index, args) + at
+                                                     : tile_of(walks_[index].tile);
     const auto& made = program_.instructions_[index - operand_count];
-    return made.output >= 0 ? floats(args.outputs[static_cast<std::size_t>(made.output)]) + at : tile_of(made.tile);
+    return made.output >= 0 ? floats(args.outputs[static_cast<std::size_t>(made.output)]) + at
+                            : tile_of(made.tile);
   };
   for (std::int64_t at = begin; at < end; at += kTile) {
     const std::int64_t count = std::min(kTile, end - at);
     for (std::size_t k = 0; k < operand_count; ++k) {
-      if (walks_[k].access == Access::kBroadcast) gather(base(k, args), walks_[k], at, count, tile_of(walks_[k].tile));
+      if (walks_[k].access == Access::kBroadcast)
+        gather(base(k, args), walks_[k], at, count, tile_of(walks_[k].tile));
     }
     for (const auto& instruction : program_.instructions_) {
-      float* target = instruction.output >= 0 ? floats(args.outputs[static_cast<std::size_t>(instruction.output)]) + at : tile_of(instruction.tile);
-      run_simd(instruction.op, pointer(instruction.a, at), pointer(instruction.b, at), target, static_cast<std::size_t>(count), instruction.alpha,
-               instruction.beta);
+      float* target = instruction.output >= 0
+                          ? floats(args.outputs[static_cast<std::size_t>(instruction.output)]) + at
+                          : tile_of(instruction.tile);
+      run_simd(instruction.op, pointer(instruction.a, at), pointer(instruction.b, at), target,
+               static_cast<std::size_t>(count), instruction.alpha, instruction.beta);
     }
   }
   if (!pads_) return;
-  for (std::size_t o = 0; o < program_.output_count_; ++o) zero_padded_lanes(program_.layout_, output_dims_, floats(args.outputs[o]), begin, end);
+  for (std::size_t o = 0; o < program_.output_count_; ++o)
+    zero_padded_lanes(program_.layout_, output_dims_, floats(args.outputs[o]), begin, end);
 }
 
 }  // namespace tessera::backends::cpu

@@ -1,7 +1,8 @@
 #pragma once
 
-// Elementwise steps of a spec as a small program over tiles of a result: the body of elementwise kernels, and of what oneDNN
-// cannot put behind a convolution. fp32; every operand broadcasts to the result.
+// Elementwise steps of a spec as a small program over tiles of a result: the body of elementwise
+// kernels, and of what oneDNN cannot put behind a convolution. fp32; every operand broadcasts to
+// the result.
 
 #include <cstdint>
 #include <string_view>
@@ -20,11 +21,14 @@ class BoundProgram;
 // Independent of sizes. Keeps spans of the constants, which outlive it.
 class ElementwiseProgram {
  public:
-  // Steps [first_step, end) of the spec. Where first_step > 0, the result of the step before is an operand, found in output 0.
-  // Errors: an operator, dtype or operand that it has no code for, by step.
-  static Result<ElementwiseProgram> parse(const artefact::KernelSpec& spec, Constants constants, std::size_t first_step);
+  // Steps [first_step, end) of the spec. Where first_step > 0, the result of the step before is an
+  // operand, found in output 0. Errors: an operator, dtype or operand that it has no code for, by
+  // step.
+  static Result<ElementwiseProgram> parse(const artefact::KernelSpec& spec, Constants constants,
+                                          std::size_t first_step);
 
-  // Ready for these dims. All outputs have one layout and equal dims. Errors: operands that do not broadcast.
+  // Ready for these dims. All outputs have one layout and equal dims. Errors: operands that do not
+  // broadcast.
   [[nodiscard]] Result<BoundProgram> bind(const InstanceDims& dims) const;
 
   [[nodiscard]] bool empty() const { return instructions_.empty(); }
@@ -74,11 +78,12 @@ class BoundProgram {
     int tile = -1;
   };
   [[nodiscard]] const float* base(std::size_t operand, const ExecuteArgs& args) const;
-  void gather(const float* source, const Walk& walk, std::int64_t begin, std::int64_t count, float* tile) const;
+  void gather(const float* source, const Walk& walk, std::int64_t begin, std::int64_t count,
+              float* tile) const;
 
   ElementwiseProgram program_;  // a copy: small
   std::vector<Walk> walks_;
-  Dims dims_;           // collapsed physical dims
+  Dims dims_;  // collapsed physical dims
   Dims output_dims_;
   std::int64_t elements_ = 0;
   int tiles_ = 0;

@@ -5,13 +5,17 @@
 
 #include "backends/cpu/run/cpu_features.h"
 
-// Three variants (the baseline, AVX2, AVX-512) bound the time to compile; the others gain nothing for fp32.
+// Three variants (the baseline, AVX2, AVX-512) bound the time to compile; the others gain nothing
+// for fp32.
 #define HWY_DISABLED_TARGETS (HWY_SSSE3 | HWY_SSE4 | HWY_AVX3_DL)
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "backends/cpu/run/elementwise_simd.cpp"
+// foreach_target.h must come before whatever includes highway.h.
+// clang-format off
 #include "hwy/foreach_target.h"
 #include "hwy/highway.h"
 #include "hwy/contrib/math/math-inl.h"
+// clang-format on
 
 HWY_BEFORE_NAMESPACE();
 namespace tessera::backends::cpu {
@@ -40,7 +44,8 @@ HWY_INLINE void map2(const float* a, const float* b, float* y, std::size_t count
   const D d;
   const std::size_t lanes = hn::Lanes(d);
   std::size_t i = 0;
-  for (; i + lanes <= count; i += lanes) hn::StoreU(f(hn::LoadU(d, a + i), hn::LoadU(d, b + i)), d, y + i);
+  for (; i + lanes <= count; i += lanes)
+    hn::StoreU(f(hn::LoadU(d, a + i), hn::LoadU(d, b + i)), d, y + i);
   if (i == count) return;
   HWY_ALIGN float rest_a[HWY_MAX_BYTES / sizeof(float)] = {};
   HWY_ALIGN float rest_b[HWY_MAX_BYTES / sizeof(float)] = {};
@@ -50,11 +55,17 @@ HWY_INLINE void map2(const float* a, const float* b, float* y, std::size_t count
   std::memcpy(y + i, rest_a, (count - i) * sizeof(float));
 }
 
-HWY_INLINE V constant(float value) { return hn::Set(D(), value); }
+HWY_INLINE V constant(float value) {
+  return hn::Set(D(), value);
+}
 
 // x86 max(a, b) is b where either is NaN: x stands second, so that its NaN goes through.
-HWY_INLINE V at_least(V x, float low) { return hn::Max(constant(low), x); }
-HWY_INLINE V at_most(V x, float high) { return hn::Min(constant(high), x); }
+HWY_INLINE V at_least(V x, float low) {
+  return hn::Max(constant(low), x);
+}
+HWY_INLINE V at_most(V x, float high) {
+  return hn::Min(constant(high), x);
+}
 
 // exp that overflows to infinity instead of to garbage.
 HWY_INLINE V exp_of(V x) {
@@ -63,7 +74,9 @@ HWY_INLINE V exp_of(V x) {
   return hn::IfThenElse(hn::Gt(x, constant(88.72283F)), constant(HUGE_VALF), bounded);
 }
 
-HWY_INLINE V sigmoid(V x) { return hn::Div(constant(1), hn::Add(constant(1), exp_of(hn::Neg(x)))); }
+HWY_INLINE V sigmoid(V x) {
+  return hn::Div(constant(1), hn::Add(constant(1), exp_of(hn::Neg(x))));
+}
 
 // log(1 + e^x) without overflow.
 HWY_INLINE V softplus(V x) {
@@ -71,25 +84,29 @@ HWY_INLINE V softplus(V x) {
   return hn::Add(at_least(x, 0), hn::Log1p(d, hn::Exp(d, hn::Neg(hn::Abs(x)))));
 }
 
-// Below 1 the Taylor series of erf, above it 1 - t * exp(-x^2 + P(t)), t = 1 / (1 + |x| / 2): the Chebyshev fit of erfc with a
-// relative error of 1.2e-7.
+// Below 1 the Taylor series of erf, above it 1 - t * exp(-x^2 + P(t)), t = 1 / (1 + |x| / 2): the
+// Chebyshev fit of erfc with a relative error of 1.2e-7.
 HWY_INLINE V erf_of(V x) {
   const D d;
   const V magnitude = hn::Abs(x);
   const V square = hn::Mul(x, x);
   // (-1)^n / (n! (2n + 1)), n from 11 down to 0.
-  constexpr float kTaylor[] = {1.0F / 76204800,  -1.0F / 6894720, 1.0F / 685440, -1.0F / 75600, 1.0F / 9360, -1.0F / 1320,
-                               1.0F / 216,       -1.0F / 42,      1.0F / 10,     -1.0F / 3,     1.0F};
+  constexpr float kTaylor[] = {1.0F / 76204800, -1.0F / 6894720, 1.0F / 685440, -1.0F / 75600,
+                               1.0F / 9360,     -1.0F / 1320,    1.0F / 216,    -1.0F / 42,
+                               1.0F / 10,       -1.0F / 3,       1.0F};
   V series = constant(-1.0F / 918086400.0F);
   for (const float c : kTaylor) series = hn::MulAdd(series, square, constant(c));
   const V small = hn::Mul(hn::Mul(x, constant(1.1283791671F)), series);
   const V t = hn::Div(constant(1), hn::MulAdd(magnitude, constant(0.5F), constant(1)));
-  constexpr float kChebyshev[] = {-0.82215223F, 1.48851587F, -1.13520398F, 0.27886807F, -0.18628806F, 0.09678418F, 0.37409196F, 1.00002368F, -1.26551223F};
+  constexpr float kChebyshev[] = {-0.82215223F, 1.48851587F,  -1.13520398F,
+                                  0.27886807F,  -0.18628806F, 0.09678418F,
+                                  0.37409196F,  1.00002368F,  -1.26551223F};
   V p = constant(0.17087277F);
   for (const float c : kChebyshev) p = hn::MulAdd(p, t, constant(c));
   const V tail = hn::Mul(t, hn::Exp(d, at_least(hn::Sub(p, square), -100.0F)));
   const V large = hn::CopySign(hn::Sub(constant(1), tail), x);
-  return hn::IfThenElse(hn::Lt(magnitude, constant(1)), small, hn::IfThenElse(hn::IsNaN(x), x, large));
+  return hn::IfThenElse(hn::Lt(magnitude, constant(1)), small,
+                        hn::IfThenElse(hn::IsNaN(x), x, large));
 }
 
 HWY_INLINE V elu(V x, float alpha, float scale) {
@@ -98,7 +115,9 @@ HWY_INLINE V elu(V x, float alpha, float scale) {
   return hn::Mul(constant(scale), hn::IfThenElse(hn::Gt(x, hn::Zero(d)), x, negative));
 }
 
-HWY_INLINE V hard_sigmoid(V x, float alpha, float beta) { return at_most(at_least(hn::MulAdd(x, constant(alpha), constant(beta)), 0), 1); }
+HWY_INLINE V hard_sigmoid(V x, float alpha, float beta) {
+  return at_most(at_least(hn::MulAdd(x, constant(alpha), constant(beta)), 0), 1);
+}
 
 HWY_INLINE V gelu_tanh(V x) {
   const D d;
@@ -123,30 +142,43 @@ void run_activation(SimdOp op, const float* a, float* y, std::size_t n, float al
   switch (op) {
     case SimdOp::kRelu: return map1(a, y, n, [](V x) HWY_ATTR { return at_least(x, 0); });
     case SimdOp::kLeakyRelu:
-      return map1(a, y, n, [=](V x) HWY_ATTR { return hn::IfThenElse(hn::Lt(x, hn::Zero(d)), hn::Mul(x, constant(alpha)), x); });
+      return map1(a, y, n, [=](V x) HWY_ATTR {
+        return hn::IfThenElse(hn::Lt(x, hn::Zero(d)), hn::Mul(x, constant(alpha)), x);
+      });
     case SimdOp::kThresholdedRelu:
-      return map1(a, y, n, [=](V x) HWY_ATTR { return hn::IfThenElseZero(hn::Gt(x, constant(alpha)), x); });
+      return map1(a, y, n,
+                  [=](V x) HWY_ATTR { return hn::IfThenElseZero(hn::Gt(x, constant(alpha)), x); });
     case SimdOp::kElu: return map1(a, y, n, [=](V x) HWY_ATTR { return elu(x, alpha, 1); });
     case SimdOp::kSelu: return map1(a, y, n, [=](V x) HWY_ATTR { return elu(x, alpha, beta); });
     case SimdOp::kCelu:
       return map1(a, y, n, [=](V x) HWY_ATTR {
-        const V negative = hn::Mul(constant(alpha), hn::Expm1(d, hn::Div(at_most(x, 0), constant(alpha))));
+        const V negative =
+            hn::Mul(constant(alpha), hn::Expm1(d, hn::Div(at_most(x, 0), constant(alpha))));
         return hn::Add(at_least(x, 0), negative);
       });
     case SimdOp::kSigmoid: return map1(a, y, n, [](V x) HWY_ATTR { return sigmoid(x); });
-    case SimdOp::kHardSigmoid: return map1(a, y, n, [=](V x) HWY_ATTR { return hard_sigmoid(x, alpha, beta); });
-    case SimdOp::kHardSwish: return map1(a, y, n, [](V x) HWY_ATTR { return hn::Mul(x, hard_sigmoid(x, 1.0F / 6, 0.5F)); });
-    case SimdOp::kSwish: return map1(a, y, n, [=](V x) HWY_ATTR { return hn::Mul(x, sigmoid(hn::Mul(x, constant(alpha)))); });
+    case SimdOp::kHardSigmoid:
+      return map1(a, y, n, [=](V x) HWY_ATTR { return hard_sigmoid(x, alpha, beta); });
+    case SimdOp::kHardSwish:
+      return map1(a, y, n,
+                  [](V x) HWY_ATTR { return hn::Mul(x, hard_sigmoid(x, 1.0F / 6, 0.5F)); });
+    case SimdOp::kSwish:
+      return map1(a, y, n,
+                  [=](V x) HWY_ATTR { return hn::Mul(x, sigmoid(hn::Mul(x, constant(alpha)))); });
     case SimdOp::kTanh: return map1(a, y, n, [=](V x) HWY_ATTR { return hn::Tanh(d, x); });
     case SimdOp::kErf: return map1(a, y, n, [](V x) HWY_ATTR { return erf_of(x); });
     case SimdOp::kGeluErf:
       return map1(a, y, n, [](V x) HWY_ATTR {
-        return hn::Mul(hn::Mul(constant(0.5F), x), hn::Add(constant(1), erf_of(hn::Mul(x, constant(0.7071067812F)))));
+        return hn::Mul(hn::Mul(constant(0.5F), x),
+                       hn::Add(constant(1), erf_of(hn::Mul(x, constant(0.7071067812F)))));
       });
     case SimdOp::kGeluTanh: return map1(a, y, n, [](V x) HWY_ATTR { return gelu_tanh(x); });
     case SimdOp::kSoftplus: return map1(a, y, n, [](V x) HWY_ATTR { return softplus(x); });
-    case SimdOp::kSoftsign: return map1(a, y, n, [](V x) HWY_ATTR { return hn::Div(x, hn::Add(constant(1), hn::Abs(x))); });
-    case SimdOp::kMish: return map1(a, y, n, [=](V x) HWY_ATTR { return hn::Mul(x, hn::Tanh(d, softplus(x))); });
+    case SimdOp::kSoftsign:
+      return map1(a, y, n,
+                  [](V x) HWY_ATTR { return hn::Div(x, hn::Add(constant(1), hn::Abs(x))); });
+    case SimdOp::kMish:
+      return map1(a, y, n, [=](V x) HWY_ATTR { return hn::Mul(x, hn::Tanh(d, softplus(x))); });
     default: return;
   }
 }
@@ -162,19 +194,23 @@ void run_unary(SimdOp op, const float* a, float* y, std::size_t n, float alpha, 
     case SimdOp::kSqrt: return map1(a, y, n, [](V x) HWY_ATTR { return hn::Sqrt(x); });
     case SimdOp::kAbs: return map1(a, y, n, [](V x) HWY_ATTR { return hn::Abs(x); });
     case SimdOp::kNeg: return map1(a, y, n, [](V x) HWY_ATTR { return hn::Neg(x); });
-    case SimdOp::kReciprocal: return map1(a, y, n, [](V x) HWY_ATTR { return hn::Div(constant(1), x); });
+    case SimdOp::kReciprocal:
+      return map1(a, y, n, [](V x) HWY_ATTR { return hn::Div(constant(1), x); });
     case SimdOp::kFloor: return map1(a, y, n, [](V x) HWY_ATTR { return hn::Floor(x); });
     case SimdOp::kCeil: return map1(a, y, n, [](V x) HWY_ATTR { return hn::Ceil(x); });
     case SimdOp::kRound: return map1(a, y, n, [](V x) HWY_ATTR { return hn::Round(x); });
     case SimdOp::kSign: return map1(a, y, n, [](V x) HWY_ATTR { return sign(x); });
     case SimdOp::kSin: return map_scalar(a, y, n, [](float x) { return std::sin(x); });
     case SimdOp::kCos: return map_scalar(a, y, n, [](float x) { return std::cos(x); });
-    case SimdOp::kScaleShift: return map1(a, y, n, [=](V x) HWY_ATTR { return hn::MulAdd(x, constant(alpha), constant(beta)); });
+    case SimdOp::kScaleShift:
+      return map1(a, y, n,
+                  [=](V x) HWY_ATTR { return hn::MulAdd(x, constant(alpha), constant(beta)); });
     default: (void)d; return run_activation(op, a, y, n, alpha, beta);
   }
 }
 
-void run(SimdOp op, const float* a, const float* b, float* y, std::size_t n, float alpha, float beta) {
+void run(SimdOp op, const float* a, const float* b, float* y, std::size_t n, float alpha,
+         float beta) {
   const D d;
   switch (op) {
     case SimdOp::kAdd: return map2(a, b, y, n, [](V p, V q) HWY_ATTR { return hn::Add(p, q); });
@@ -182,14 +218,18 @@ void run(SimdOp op, const float* a, const float* b, float* y, std::size_t n, flo
     case SimdOp::kMul: return map2(a, b, y, n, [](V p, V q) HWY_ATTR { return hn::Mul(p, q); });
     case SimdOp::kDiv: return map2(a, b, y, n, [](V p, V q) HWY_ATTR { return hn::Div(p, q); });
     case SimdOp::kMin:
-      return map2(a, b, y, n, [](V p, V q) HWY_ATTR { return hn::IfThenElse(hn::IsNaN(p), p, hn::Min(p, q)); });
+      return map2(a, b, y, n,
+                  [](V p, V q) HWY_ATTR { return hn::IfThenElse(hn::IsNaN(p), p, hn::Min(p, q)); });
     case SimdOp::kMax:
-      return map2(a, b, y, n, [](V p, V q) HWY_ATTR { return hn::IfThenElse(hn::IsNaN(p), p, hn::Max(p, q)); });
+      return map2(a, b, y, n,
+                  [](V p, V q) HWY_ATTR { return hn::IfThenElse(hn::IsNaN(p), p, hn::Max(p, q)); });
     case SimdOp::kPow:
       for (std::size_t i = 0; i < n; ++i) y[i] = std::pow(a[i], b[i]);
       return;
     case SimdOp::kPRelu:
-      return map2(a, b, y, n, [=](V p, V q) HWY_ATTR { return hn::IfThenElse(hn::Lt(p, hn::Zero(d)), hn::Mul(p, q), p); });
+      return map2(a, b, y, n, [=](V p, V q) HWY_ATTR {
+        return hn::IfThenElse(hn::Lt(p, hn::Zero(d)), hn::Mul(p, q), p);
+      });
     default: return run_unary(op, a, y, n, alpha, beta);
   }
 }
@@ -205,7 +245,8 @@ float max_of(const float* x, std::size_t count) {
   return result;
 }
 
-// Sum of f(i) over whole vectors in [0, count), in four partial sums: the order is fixed, so equal inputs give equal bits.
+// Sum of f(i) over whole vectors in [0, count), in four partial sums: the order is fixed, so equal
+// inputs give equal bits.
 template <typename F>
 HWY_INLINE float sum_by(std::size_t count, const F& f) {
   const D d;
@@ -235,7 +276,8 @@ float sum_of_squares(const float* x, std::size_t count, float shift) {
     const V v = hn::Sub(hn::LoadU(d, x + i), constant(shift));
     return hn::Mul(v, v);
   });
-  for (std::size_t i = count - count % hn::Lanes(d); i < count; ++i) result += (x[i] - shift) * (x[i] - shift);
+  for (std::size_t i = count - count % hn::Lanes(d); i < count; ++i)
+    result += (x[i] - shift) * (x[i] - shift);
   return result;
 }
 
@@ -244,15 +286,20 @@ float exp_sum(const float* x, float* y, std::size_t count, float shift) {
   return sum_of(y, count);
 }
 
-void accumulate(const float* x, float* y, std::size_t count) { run(SimdOp::kAdd, y, x, y, count, 0, 0); }
-void accumulate_max(const float* x, float* y, std::size_t count) { run(SimdOp::kMax, y, x, y, count, 0, 0); }
+void accumulate(const float* x, float* y, std::size_t count) {
+  run(SimdOp::kAdd, y, x, y, count, 0, 0);
+}
+void accumulate_max(const float* x, float* y, std::size_t count) {
+  run(SimdOp::kMax, y, x, y, count, 0, 0);
+}
 void accumulate_scaled(const float* x, float* y, std::size_t count, float scale) {
   map2(x, y, y, count, [=](V p, V q) HWY_ATTR { return hn::MulAdd(p, constant(scale), q); });
 }
 
 // Column vectors by four accumulators down the rows; the columns left over one by one.
 template <typename F>
-HWY_INLINE void reduce_columns(const float* x, std::size_t rows, std::size_t columns, float* y, const F& f) {
+HWY_INLINE void reduce_columns(const float* x, std::size_t rows, std::size_t columns, float* y,
+                               const F& f) {
   const D d;
   const std::size_t lanes = hn::Lanes(d);
   std::size_t c = 0;
@@ -286,7 +333,9 @@ void column_sums(const float* x, std::size_t rows, std::size_t columns, float* y
   reduce_columns(x, rows, columns, y, [](auto a, auto b) HWY_ATTR { return hn::Add(a, b); });
 }
 void column_maxima(const float* x, std::size_t rows, std::size_t columns, float* y) {
-  reduce_columns(x, rows, columns, y, [](auto a, auto b) HWY_ATTR { return hn::IfThenElse(hn::IsNaN(a), a, hn::Max(a, b)); });
+  reduce_columns(x, rows, columns, y, [](auto a, auto b) HWY_ATTR {
+    return hn::IfThenElse(hn::IsNaN(a), a, hn::Max(a, b));
+  });
 }
 
 }  // namespace HWY_NAMESPACE
@@ -307,20 +356,35 @@ HWY_EXPORT(accumulate_scaled);
 HWY_EXPORT(column_sums);
 HWY_EXPORT(column_maxima);
 
-void run_simd(SimdOp op, const float* a, const float* b, float* y, std::size_t count, float alpha, float beta) {
+void run_simd(SimdOp op, const float* a, const float* b, float* y, std::size_t count, float alpha,
+              float beta) {
   HWY_DYNAMIC_DISPATCH(run)(op, a, b, y, count, alpha, beta);
 }
-float simd_max(const float* x, std::size_t count) { return HWY_DYNAMIC_DISPATCH(max_of)(x, count); }
-float simd_sum(const float* x, std::size_t count) { return HWY_DYNAMIC_DISPATCH(sum_of)(x, count); }
-float simd_sum_of_squares(const float* x, std::size_t count, float shift) { return HWY_DYNAMIC_DISPATCH(sum_of_squares)(x, count, shift); }
-float simd_exp_sum(const float* x, float* y, std::size_t count, float shift) { return HWY_DYNAMIC_DISPATCH(exp_sum)(x, y, count, shift); }
-void simd_accumulate(const float* x, float* y, std::size_t count) { HWY_DYNAMIC_DISPATCH(accumulate)(x, y, count); }
-void simd_accumulate_max(const float* x, float* y, std::size_t count) { HWY_DYNAMIC_DISPATCH(accumulate_max)(x, y, count); }
+float simd_max(const float* x, std::size_t count) {
+  return HWY_DYNAMIC_DISPATCH(max_of)(x, count);
+}
+float simd_sum(const float* x, std::size_t count) {
+  return HWY_DYNAMIC_DISPATCH(sum_of)(x, count);
+}
+float simd_sum_of_squares(const float* x, std::size_t count, float shift) {
+  return HWY_DYNAMIC_DISPATCH(sum_of_squares)(x, count, shift);
+}
+float simd_exp_sum(const float* x, float* y, std::size_t count, float shift) {
+  return HWY_DYNAMIC_DISPATCH(exp_sum)(x, y, count, shift);
+}
+void simd_accumulate(const float* x, float* y, std::size_t count) {
+  HWY_DYNAMIC_DISPATCH(accumulate)(x, y, count);
+}
+void simd_accumulate_max(const float* x, float* y, std::size_t count) {
+  HWY_DYNAMIC_DISPATCH(accumulate_max)(x, y, count);
+}
 void simd_accumulate_scaled(const float* x, float* y, std::size_t count, float scale) {
   HWY_DYNAMIC_DISPATCH(accumulate_scaled)(x, y, count, scale);
 }
 
-void simd_column_sums(const float* x, std::size_t rows, std::size_t columns, float* y) { HWY_DYNAMIC_DISPATCH(column_sums)(x, rows, columns, y); }
+void simd_column_sums(const float* x, std::size_t rows, std::size_t columns, float* y) {
+  HWY_DYNAMIC_DISPATCH(column_sums)(x, rows, columns, y);
+}
 void simd_column_maxima(const float* x, std::size_t rows, std::size_t columns, float* y) {
   HWY_DYNAMIC_DISPATCH(column_maxima)(x, rows, columns, y);
 }
@@ -332,7 +396,10 @@ void limit_simd_targets() {
   hwy::DisableTargets(static_cast<decltype(hwy::SupportedTargets())>(disabled));
 }
 
-std::string highway_version() { return std::to_string(HWY_MAJOR) + "." + std::to_string(HWY_MINOR) + "." + std::to_string(HWY_PATCH); }
+std::string highway_version() {
+  return std::to_string(HWY_MAJOR) + "." + std::to_string(HWY_MINOR) + "." +
+         std::to_string(HWY_PATCH);
+}
 
 }  // namespace tessera::backends::cpu
 #endif

@@ -7,32 +7,50 @@
 namespace tessera::backends::cpu {
 
 // conv_kernel.cpp: "onednn.conv", a Conv or ConvTranspose and its epilogue.
-Result<std::unique_ptr<LoadedKernel>> load_conv(const artefact::KernelSpec& spec, Constants constants);
+Result<std::unique_ptr<LoadedKernel>> load_conv(const artefact::KernelSpec& spec,
+                                                Constants constants);
 // product_kernel.cpp: "onednn.matmul", a Gemm or MatMul and its epilogue.
-Result<std::unique_ptr<LoadedKernel>> load_product(const artefact::KernelSpec& spec, Constants constants);
+Result<std::unique_ptr<LoadedKernel>> load_product(const artefact::KernelSpec& spec,
+                                                   Constants constants);
 // pool_kernel.cpp: "onednn.pool" and "simd.pool": MaxPool, AveragePool; "simd.global_pool".
-Result<std::unique_ptr<LoadedKernel>> load_onednn_pool(const artefact::KernelSpec& spec, Constants constants);
-Result<std::unique_ptr<LoadedKernel>> load_pool(const artefact::KernelSpec& spec, Constants constants);
-Result<std::unique_ptr<LoadedKernel>> load_global_pool(const artefact::KernelSpec& spec, Constants constants);
+Result<std::unique_ptr<LoadedKernel>> load_onednn_pool(const artefact::KernelSpec& spec,
+                                                       Constants constants);
+Result<std::unique_ptr<LoadedKernel>> load_pool(const artefact::KernelSpec& spec,
+                                                Constants constants);
+Result<std::unique_ptr<LoadedKernel>> load_global_pool(const artefact::KernelSpec& spec,
+                                                       Constants constants);
 // elementwise_kernel.cpp: "simd.elementwise".
-Result<std::unique_ptr<LoadedKernel>> load_elementwise(const artefact::KernelSpec& spec, Constants constants);
+Result<std::unique_ptr<LoadedKernel>> load_elementwise(const artefact::KernelSpec& spec,
+                                                       Constants constants);
 // scalar_kernel.cpp: "cpu.elementwise", other dtypes.
-Result<std::unique_ptr<LoadedKernel>> load_scalar_elementwise(const artefact::KernelSpec& spec, Constants constants);
+Result<std::unique_ptr<LoadedKernel>> load_scalar_elementwise(const artefact::KernelSpec& spec,
+                                                              Constants constants);
 // copy_kernels.cpp: "cpu.view", "cpu.concat", "cpu.split"; "cpu.convert", one form to another.
-Result<std::unique_ptr<LoadedKernel>> load_view(const artefact::KernelSpec& spec, Constants constants);
-Result<std::unique_ptr<LoadedKernel>> load_concat(const artefact::KernelSpec& spec, Constants constants);
-Result<std::unique_ptr<LoadedKernel>> load_split(const artefact::KernelSpec& spec, Constants constants);
-Result<std::unique_ptr<LoadedKernel>> load_convert(const artefact::KernelSpec& spec, Constants constants);
-// strided_kernel.cpp: "cpu.strided": Transpose, Slice, Expand, Tile, Pad, DepthToSpace, SpaceToDepth; "cpu.gather".
-Result<std::unique_ptr<LoadedKernel>> load_strided(const artefact::KernelSpec& spec, Constants constants);
-Result<std::unique_ptr<LoadedKernel>> load_gather(const artefact::KernelSpec& spec, Constants constants);
+Result<std::unique_ptr<LoadedKernel>> load_view(const artefact::KernelSpec& spec,
+                                                Constants constants);
+Result<std::unique_ptr<LoadedKernel>> load_concat(const artefact::KernelSpec& spec,
+                                                  Constants constants);
+Result<std::unique_ptr<LoadedKernel>> load_split(const artefact::KernelSpec& spec,
+                                                 Constants constants);
+Result<std::unique_ptr<LoadedKernel>> load_convert(const artefact::KernelSpec& spec,
+                                                   Constants constants);
+// strided_kernel.cpp: "cpu.strided": Transpose, Slice, Expand, Tile, Pad, DepthToSpace,
+// SpaceToDepth; "cpu.gather".
+Result<std::unique_ptr<LoadedKernel>> load_strided(const artefact::KernelSpec& spec,
+                                                   Constants constants);
+Result<std::unique_ptr<LoadedKernel>> load_gather(const artefact::KernelSpec& spec,
+                                                  Constants constants);
 // resize_kernel.cpp: "cpu.resize".
-Result<std::unique_ptr<LoadedKernel>> load_resize(const artefact::KernelSpec& spec, Constants constants);
+Result<std::unique_ptr<LoadedKernel>> load_resize(const artefact::KernelSpec& spec,
+                                                  Constants constants);
 // softmax_kernel.cpp: "simd.softmax": Softmax, LogSoftmax.
-Result<std::unique_ptr<LoadedKernel>> load_softmax(const artefact::KernelSpec& spec, Constants constants);
+Result<std::unique_ptr<LoadedKernel>> load_softmax(const artefact::KernelSpec& spec,
+                                                   Constants constants);
 // reduce_kernel.cpp: "simd.reduce".
-Result<std::unique_ptr<LoadedKernel>> load_reduce(const artefact::KernelSpec& spec, Constants constants);
+Result<std::unique_ptr<LoadedKernel>> load_reduce(const artefact::KernelSpec& spec,
+                                                  Constants constants);
 // normalize_kernel.cpp: "simd.layer_normalization".
-Result<std::unique_ptr<LoadedKernel>> load_layer_normalization(const artefact::KernelSpec& spec, Constants constants);
+Result<std::unique_ptr<LoadedKernel>> load_layer_normalization(const artefact::KernelSpec& spec,
+                                                               Constants constants);
 
 }  // namespace tessera::backends::cpu

@@ -13,7 +13,8 @@ std::vector<std::vector<std::int64_t>> offset_tables(const Layout& layout, const
   const std::size_t rank = dims.size();
   std::vector<std::int64_t> block(rank, 1);
   std::int64_t stride = 1;
-  std::vector<std::vector<std::pair<std::int64_t, std::int64_t>>> blocks(rank);  // (size, stride), fastest first
+  std::vector<std::vector<std::pair<std::int64_t, std::int64_t>>> blocks(
+      rank);  // (size, stride), fastest first
   for (std::size_t i = layout.blocks.size(); i-- > 0;) {
     const auto [dim, size] = layout.blocks[i];
     blocks[dim].emplace_back(size, stride);
@@ -38,8 +39,12 @@ std::vector<std::vector<std::int64_t>> offset_tables(const Layout& layout, const
 
 }  // namespace
 
-LayoutCopy::LayoutCopy(const Layout& from, const Layout& to, const Dims& dims, std::int64_t element_bytes)
-    : element_bytes_(element_bytes), counts_(physical_dims(to, dims)), dims_(dims), source_offsets_(offset_tables(from, dims)) {
+LayoutCopy::LayoutCopy(const Layout& from, const Layout& to, const Dims& dims,
+                       std::int64_t element_bytes)
+    : element_bytes_(element_bytes),
+      counts_(physical_dims(to, dims)),
+      dims_(dims),
+      source_offsets_(offset_tables(from, dims)) {
   const std::size_t rank = dims.size();
   std::vector<std::int64_t> block(rank, 1);
   for (const auto& [dim, size] : to.blocks) block[dim] *= size;
@@ -56,12 +61,14 @@ LayoutCopy::LayoutCopy(const Layout& from, const Layout& to, const Dims& dims, s
   // Rows: all physical dims but as many of the last as hold some thousand elements.
   const std::int64_t total = numel(counts_);
   std::size_t split = 0;
-  while (split + 1 < counts_.size() && total / std::max<std::int64_t>(rows_, 1) > 4096) rows_ *= counts_[split++];
+  while (split + 1 < counts_.size() && total / std::max<std::int64_t>(rows_, 1) > 4096)
+    rows_ *= counts_[split++];
   row_elements_ = rows_ == 0 ? 0 : total / rows_;
 }
 
 template <typename T>
-void LayoutCopy::run_rows(const T* source, T* target, std::int64_t row_begin, std::int64_t row_end) const {
+void LayoutCopy::run_rows(const T* source, T* target, std::int64_t row_begin,
+                          std::int64_t row_end) const {
   const std::size_t depth = counts_.size();
   if (depth == 0) {
     if (row_begin < row_end) *target = *source;
@@ -87,14 +94,18 @@ void LayoutCopy::run_rows(const T* source, T* target, std::int64_t row_begin, st
     }
     T* out = target + at;
     const std::int64_t first = index[inner_dim];
-    const std::int64_t valid = padding ? 0 : std::clamp<std::int64_t>((dims_[inner_dim] - first + inner_weight - 1) / inner_weight, 0, inner);
+    const std::int64_t valid =
+        padding ? 0
+                : std::clamp<std::int64_t>(
+                      (dims_[inner_dim] - first + inner_weight - 1) / inner_weight, 0, inner);
     const std::int64_t* offsets = source_offsets_[inner_dim].data() + first;
     for (std::int64_t i = 0; i < valid; ++i) out[i] = source[offset + offsets[i * inner_weight]];
     for (std::int64_t i = valid; i < inner; ++i) out[i] = T{};
   }
 }
 
-void LayoutCopy::run(const std::byte* source, std::byte* target, std::int64_t row_begin, std::int64_t row_end) const {
+void LayoutCopy::run(const std::byte* source, std::byte* target, std::int64_t row_begin,
+                     std::int64_t row_end) const {
   const auto typed = [&](auto zero) {
     using T = decltype(zero);
     run_rows(reinterpret_cast<const T*>(source), reinterpret_cast<T*>(target), row_begin, row_end);

@@ -17,7 +17,8 @@ namespace {
 constexpr std::int64_t kGrain = 16384;
 
 template <typename T>
-void move_rows(const MoveTables& tables, bool run_of_one, const T* in, T* out, T fill, std::int64_t row_begin, std::int64_t row_end) {
+void move_rows(const MoveTables& tables, bool run_of_one, const T* in, T* out, T fill,
+               std::int64_t row_begin, std::int64_t row_end) {
   const std::size_t rank = tables.dims.size();
   const std::int64_t inner = tables.dims[rank - 1];
   const auto& table = tables.offsets[rank - 1];
@@ -37,7 +38,10 @@ void move_rows(const MoveTables& tables, bool run_of_one, const T* in, T* out, T
     } else if (run_of_one) {
       std::memcpy(to, in + offset + table[0], static_cast<std::size_t>(inner) * sizeof(T));
     } else {
-      for (std::int64_t i = 0; i < inner; ++i) to[i] = table[static_cast<std::size_t>(i)] < 0 ? fill : in[offset + table[static_cast<std::size_t>(i)]];
+      for (std::int64_t i = 0; i < inner; ++i)
+        to[i] = table[static_cast<std::size_t>(i)] < 0
+                    ? fill
+                    : in[offset + table[static_cast<std::size_t>(i)]];
     }
   }
 }
@@ -45,9 +49,12 @@ void move_rows(const MoveTables& tables, bool run_of_one, const T* in, T* out, T
 class MoveKernel final : public LoadedKernel {
  public:
   MoveKernel(artefact::KernelSpec spec, Constants constants, std::vector<std::byte> fill)
-      : spec_(std::move(spec)), constants_(constants.begin(), constants.end()), fill_(std::move(fill)) {}
+      : spec_(std::move(spec)),
+        constants_(constants.begin(), constants.end()),
+        fill_(std::move(fill)) {}
 
-  Result<std::unique_ptr<KernelInstance>> instantiate(const InstanceDims& dims, int threads) const override {
+  Result<std::unique_ptr<KernelInstance>> instantiate(const InstanceDims& dims,
+                                                      int threads) const override {
     TESSERA_ASSIGN(MoveTables tables, move_tables(spec_, constants_, dims));
     if (tables.dims.empty()) {
       tables.dims = {1};
@@ -59,7 +66,10 @@ class MoveKernel final : public LoadedKernel {
       case 2: return make<std::uint16_t>(std::move(tables), threads);
       case 4: return make<std::uint32_t>(std::move(tables), threads);
       case 8: return make<std::uint64_t>(std::move(tables), threads);
-      default: return fail(ErrorCode::kUnimplemented, fmt::format("{}: expected elements of 1, 2, 4 or 8 bytes, found {}", spec_.steps[0].op_type, fill_.size()));
+      default:
+        return fail(ErrorCode::kUnimplemented,
+                    fmt::format("{}: expected elements of 1, 2, 4 or 8 bytes, found {}",
+                                spec_.steps[0].op_type, fill_.size()));
     }
   }
 
@@ -70,14 +80,19 @@ class MoveKernel final : public LoadedKernel {
     std::memcpy(&fill, fill_.data(), sizeof(T));
     const auto& last = tables.offsets.back();
     bool run = !last.empty();
-    for (std::size_t i = 0; i < last.size(); ++i) run = run && last[i] >= 0 && last[i] == last[0] + static_cast<std::int64_t>(i);
+    for (std::size_t i = 0; i < last.size(); ++i)
+      run = run && last[i] >= 0 && last[i] == last[0] + static_cast<std::int64_t>(i);
     const std::int64_t total = numel(tables.dims);
     const std::int64_t rows = tables.dims.back() == 0 ? 0 : total / tables.dims.back();
-    const std::int64_t chunks = std::min(chunk_count(total, kGrain, threads), std::max<std::int64_t>(rows, 1));
-    return chunked(chunks, [tables = std::move(tables), run, fill, rows](const ExecuteArgs& args, std::int64_t i, std::int64_t count, std::byte*) {
-      const ChunkRange range = chunk_range(rows, count, i);
-      move_rows(tables, run, reinterpret_cast<const T*>(args.inputs[0]), reinterpret_cast<T*>(args.outputs[0]), fill, range.begin, range.end);
-    });
+    const std::int64_t chunks =
+        std::min(chunk_count(total, kGrain, threads), std::max<std::int64_t>(rows, 1));
+    return chunked(chunks,
+                   [tables = std::move(tables), run, fill, rows](
+                       const ExecuteArgs& args, std::int64_t i, std::int64_t count, std::byte*) {
+                     const ChunkRange range = chunk_range(rows, count, i);
+                     move_rows(tables, run, reinterpret_cast<const T*>(args.inputs[0]),
+                               reinterpret_cast<T*>(args.outputs[0]), fill, range.begin, range.end);
+                   });
   }
 
   artefact::KernelSpec spec_;
@@ -87,10 +102,16 @@ class MoveKernel final : public LoadedKernel {
 
 class GatherInstance final : public KernelInstance {
  public:
-  GatherInstance(const artefact::KernelSpec& spec, Constants constants, AxisSplit split, std::int64_t index_count, int threads)
-      : spec_(spec), constants_(constants), split_(split), index_count_(index_count), bytes_(bits_of(spec.outputs[0].dtype) / 8) {
+  GatherInstance(const artefact::KernelSpec& spec, Constants constants, AxisSplit split,
+                 std::int64_t index_count, int threads)
+      : spec_(spec),
+        constants_(constants),
+        split_(split),
+        index_count_(index_count),
+        bytes_(bits_of(spec.outputs[0].dtype) / 8) {
     units_ = split.outer * index_count;
-    chunks_ = std::min(chunk_count(units_ * split.inner, kGrain, threads), std::max<std::int64_t>(units_, 1));
+    chunks_ = std::min(chunk_count(units_ * split.inner, kGrain, threads),
+                       std::max<std::int64_t>(units_, 1));
     wide_ = operand_decl(spec, spec.steps[0].inputs[1])->dtype == DType::kInt64;
   }
 
@@ -102,13 +123,18 @@ class GatherInstance final : public KernelInstance {
       const ChunkRange range = chunk_range(units_, chunks_, i);
       for (std::int64_t unit = range.begin; unit < range.end; ++unit) {
         const std::int64_t at = unit % index_count_;
-        std::int64_t index = wide_ ? reinterpret_cast<const std::int64_t*>(indices)[at] : reinterpret_cast<const std::int32_t*>(indices)[at];
+        std::int64_t index = wide_ ? reinterpret_cast<const std::int64_t*>(indices)[at]
+                                   : reinterpret_cast<const std::int32_t*>(indices)[at];
         if (index < 0) index += split_.axis;
         if (index < 0 || index >= split_.axis) {
-          return fail(ErrorCode::kOutOfRange, fmt::format("Gather: input 'indices': expected a value from {} to {}, found {}", -split_.axis, split_.axis - 1,
-                                                          index < 0 ? index - split_.axis : index));
+          return fail(
+              ErrorCode::kOutOfRange,
+              fmt::format("Gather: input 'indices': expected a value from {} to {}, found {}",
+                          -split_.axis, split_.axis - 1, index < 0 ? index - split_.axis : index));
         }
-        std::memcpy(args.outputs[0] + unit * run, data + (unit / index_count_ * split_.axis + index) * run, static_cast<std::size_t>(run));
+        std::memcpy(args.outputs[0] + unit * run,
+                    data + (unit / index_count_ * split_.axis + index) * run,
+                    static_cast<std::size_t>(run));
       }
       return {};
     });
@@ -117,7 +143,8 @@ class GatherInstance final : public KernelInstance {
  private:
   const std::byte* operand(std::size_t input, const ExecuteArgs& args) const {
     const OperandRef ref = operand_ref(spec_, spec_.steps[0].inputs[input]);
-    return ref.kind == OperandRef::Kind::kInput ? args.inputs[ref.index] : constants_[ref.index].data();
+    return ref.kind == OperandRef::Kind::kInput ? args.inputs[ref.index]
+                                                : constants_[ref.index].data();
   }
 
   const artefact::KernelSpec& spec_;
@@ -132,18 +159,26 @@ class GatherInstance final : public KernelInstance {
 
 class GatherKernel final : public LoadedKernel {
  public:
-  GatherKernel(artefact::KernelSpec spec, Constants constants) : spec_(std::move(spec)), constants_(constants.begin(), constants.end()) {}
-  Result<std::unique_ptr<KernelInstance>> instantiate(const InstanceDims& dims, int threads) const override {
+  GatherKernel(artefact::KernelSpec spec, Constants constants)
+      : spec_(std::move(spec)), constants_(constants.begin(), constants.end()) {}
+  Result<std::unique_ptr<KernelInstance>> instantiate(const InstanceDims& dims,
+                                                      int threads) const override {
     const auto sizes = [&](std::size_t input) {
       const OperandRef ref = operand_ref(spec_, spec_.steps[0].inputs[input]);
-      return ref.kind == OperandRef::Kind::kInput ? dims.inputs[ref.index] : *constant_dims(spec_.constants[ref.index].shape);
+      return ref.kind == OperandRef::Kind::kInput
+                 ? dims.inputs[ref.index]
+                 : *constant_dims(spec_.constants[ref.index].shape);
     };
     const Dims data = sizes(0);
     const auto rank = static_cast<std::int64_t>(data.size());
     const std::int64_t axis = spec_.steps[0].attributes.get_int("axis", 0);
-    if (axis < -rank || axis >= rank) return bad_spec(spec_, fmt::format("axis: expected a value from {} to {}, found {}", -rank, rank - 1, axis));
-    const AxisSplit split = split_at_axis({}, data, static_cast<std::size_t>(axis < 0 ? axis + rank : axis));
-    return std::unique_ptr<KernelInstance>(new GatherInstance(spec_, constants_, split, numel(sizes(1)), threads));
+    if (axis < -rank || axis >= rank)
+      return bad_spec(spec_, fmt::format("axis: expected a value from {} to {}, found {}", -rank,
+                                         rank - 1, axis));
+    const AxisSplit split =
+        split_at_axis({}, data, static_cast<std::size_t>(axis < 0 ? axis + rank : axis));
+    return std::unique_ptr<KernelInstance>(
+        new GatherInstance(spec_, constants_, split, numel(sizes(1)), threads));
   }
 
  private:
@@ -153,16 +188,21 @@ class GatherKernel final : public LoadedKernel {
 
 }  // namespace
 
-Result<std::unique_ptr<LoadedKernel>> load_strided(const artefact::KernelSpec& spec, Constants constants) {
-  if (spec.steps.size() != 1 || spec.outputs.size() != 1) return bad_spec(spec, "expected one step and one output");
+Result<std::unique_ptr<LoadedKernel>> load_strided(const artefact::KernelSpec& spec,
+                                                   Constants constants) {
+  if (spec.steps.size() != 1 || spec.outputs.size() != 1)
+    return bad_spec(spec, "expected one step and one output");
   TESSERA_ASSIGN(auto fill, fill_value(spec, constants));
   return std::unique_ptr<LoadedKernel>(new MoveKernel(spec, constants, std::move(fill)));
 }
 
-Result<std::unique_ptr<LoadedKernel>> load_gather(const artefact::KernelSpec& spec, Constants constants) {
-  if (spec.steps.size() != 1 || spec.outputs.size() != 1 || spec.steps[0].inputs.size() != 2) return bad_spec(spec, "expected one step of two inputs and one output");
+Result<std::unique_ptr<LoadedKernel>> load_gather(const artefact::KernelSpec& spec,
+                                                  Constants constants) {
+  if (spec.steps.size() != 1 || spec.outputs.size() != 1 || spec.steps[0].inputs.size() != 2)
+    return bad_spec(spec, "expected one step of two inputs and one output");
   const auto* indices = operand_decl(spec, spec.steps[0].inputs[1]);
-  if (indices == nullptr || (indices->dtype != DType::kInt64 && indices->dtype != DType::kInt32)) return bad_spec(spec, "expected int32 or int64 indices from outside");
+  if (indices == nullptr || (indices->dtype != DType::kInt64 && indices->dtype != DType::kInt32))
+    return bad_spec(spec, "expected int32 or int64 indices from outside");
   return std::unique_ptr<LoadedKernel>(new GatherKernel(spec, constants));
 }
 

@@ -25,11 +25,17 @@ Result<MoveTables> transpose(const artefact::KernelStep& step, const Dims& in) {
   if (perm.empty()) {
     for (std::size_t d = in.size(); d-- > 0;) perm.push_back(static_cast<std::int64_t>(d));
   }
-  if (perm.size() != in.size()) return fail(ErrorCode::kInvalidArgument, fmt::format("Transpose: attribute 'perm': expected {} values, found {}", in.size(), perm.size()));
+  if (perm.size() != in.size())
+    return fail(ErrorCode::kInvalidArgument,
+                fmt::format("Transpose: attribute 'perm': expected {} values, found {}", in.size(),
+                            perm.size()));
   MoveTables tables;
   for (const std::int64_t axis : perm) {
     const auto d = static_cast<std::size_t>(axis);
-    if (axis < 0 || d >= in.size()) return fail(ErrorCode::kInvalidArgument, fmt::format("Transpose: attribute 'perm': expected axes below {}, found {}", in.size(), axis));
+    if (axis < 0 || d >= in.size())
+      return fail(ErrorCode::kInvalidArgument,
+                  fmt::format("Transpose: attribute 'perm': expected axes below {}, found {}",
+                              in.size(), axis));
     tables.dims.push_back(in[d]);
     tables.offsets.push_back(range_table(in[d], 0, strides[d]));
   }
@@ -51,41 +57,56 @@ MoveTables repeat(const Dims& in, const Dims& out) {
   return tables;
 }
 
-Result<MoveTables> slice(const artefact::KernelSpec& spec, Constants constants, const Dims& in, const Dims& out) {
+Result<MoveTables> slice(const artefact::KernelSpec& spec, Constants constants, const Dims& in,
+                         const Dims& out) {
   const auto& step = spec.steps[0];
   TESSERA_ASSIGN(const auto starts, constant_ints(spec, constants, step_input(step, 1)));
   TESSERA_ASSIGN(auto axes, constant_ints(spec, constants, step_input(step, 3)));
   TESSERA_ASSIGN(auto steps, constant_ints(spec, constants, step_input(step, 4)));
   if (axes.empty()) axes = range_table(static_cast<std::int64_t>(starts.size()), 0, 1);
   if (steps.empty()) steps.assign(starts.size(), 1);
-  if (axes.size() != starts.size() || steps.size() != starts.size()) return fail(ErrorCode::kInvalidArgument, "Slice: expected as many axes and steps as starts");
+  if (axes.size() != starts.size() || steps.size() != starts.size())
+    return fail(ErrorCode::kInvalidArgument, "Slice: expected as many axes and steps as starts");
   const Dims strides = strides_of(in);
   const auto rank = static_cast<std::int64_t>(in.size());
   MoveTables tables;
   tables.dims = out;
-  for (std::size_t d = 0; d < in.size(); ++d) tables.offsets.push_back(range_table(out[d], 0, strides[d]));
+  for (std::size_t d = 0; d < in.size(); ++d)
+    tables.offsets.push_back(range_table(out[d], 0, strides[d]));
   for (std::size_t i = 0; i < starts.size(); ++i) {
     const auto d = static_cast<std::size_t>(axes[i] < 0 ? axes[i] + rank : axes[i]);
-    if (d >= in.size() || steps[i] == 0) return fail(ErrorCode::kInvalidArgument, "Slice: expected axes within the rank and steps other than 0");
+    if (d >= in.size() || steps[i] == 0)
+      return fail(ErrorCode::kInvalidArgument,
+                  "Slice: expected axes within the rank and steps other than 0");
     std::int64_t start = starts[i] < 0 ? starts[i] + in[d] : starts[i];
-    start = std::clamp<std::int64_t>(start, 0, steps[i] > 0 ? in[d] : std::max<std::int64_t>(in[d] - 1, 0));
-    const bool inside = out[d] == 0 || (start + (out[d] - 1) * steps[i] >= 0 && start + (out[d] - 1) * steps[i] < in[d]);
-    if (!inside) return fail(ErrorCode::kInvalidArgument, fmt::format("Slice: expected a result within {}, found {}", to_string(in), to_string(out)));
+    start = std::clamp<std::int64_t>(start, 0,
+                                     steps[i] > 0 ? in[d] : std::max<std::int64_t>(in[d] - 1, 0));
+    const bool inside = out[d] == 0 || (start + (out[d] - 1) * steps[i] >= 0 &&
+                                        start + (out[d] - 1) * steps[i] < in[d]);
+    if (!inside)
+      return fail(ErrorCode::kInvalidArgument,
+                  fmt::format("Slice: expected a result within {}, found {}", to_string(in),
+                              to_string(out)));
     tables.offsets[d] = range_table(out[d], start * strides[d], steps[i] * strides[d]);
   }
   return tables;
 }
 
-Result<MoveTables> pad(const artefact::KernelSpec& spec, Constants constants, const Dims& in, const Dims& out) {
+Result<MoveTables> pad(const artefact::KernelSpec& spec, Constants constants, const Dims& in,
+                       const Dims& out) {
   const auto& step = spec.steps[0];
   TESSERA_ASSIGN(const auto pads, constant_ints(spec, constants, step_input(step, 1)));
   TESSERA_ASSIGN(auto axes, constant_ints(spec, constants, step_input(step, 3)));
   const auto rank = static_cast<std::int64_t>(in.size());
   if (axes.empty()) axes = range_table(rank, 0, 1);
-  if (pads.size() != 2 * axes.size()) return fail(ErrorCode::kInvalidArgument, fmt::format("Pad: input 'pads': expected {} values, found {}", 2 * axes.size(), pads.size()));
+  if (pads.size() != 2 * axes.size())
+    return fail(ErrorCode::kInvalidArgument,
+                fmt::format("Pad: input 'pads': expected {} values, found {}", 2 * axes.size(),
+                            pads.size()));
   const std::string mode = step.attributes.get_string("mode", "constant");
   Dims begins(in.size(), 0);
-  for (std::size_t i = 0; i < axes.size(); ++i) begins[static_cast<std::size_t>(axes[i] < 0 ? axes[i] + rank : axes[i])] = pads[i];
+  for (std::size_t i = 0; i < axes.size(); ++i)
+    begins[static_cast<std::size_t>(axes[i] < 0 ? axes[i] + rank : axes[i])] = pads[i];
   const Dims strides = strides_of(in);
   MoveTables tables;
   tables.dims = out;
@@ -106,7 +127,11 @@ Result<MoveTables> pad(const artefact::KernelSpec& spec, Constants constants, co
           at = std::min(at, period - at);
           if (in[d] == 1) at = 0;
         } else {
-          return fail(ErrorCode::kUnimplemented, fmt::format("Pad: attribute 'mode': expected constant, edge, reflect or wrap, found {}", mode));
+          return fail(
+              ErrorCode::kUnimplemented,
+              fmt::format(
+                  "Pad: attribute 'mode': expected constant, edge, reflect or wrap, found {}",
+                  mode));
         }
       }
       table.push_back(at < 0 ? -1 : at * strides[d]);
@@ -119,18 +144,28 @@ Result<MoveTables> pad(const artefact::KernelSpec& spec, Constants constants, co
 // Both rearrange blocks of b x b: six dims in another order.
 Result<MoveTables> depth_space(const artefact::KernelStep& step, const Dims& in) {
   const std::int64_t b = step.attributes.get_int("blocksize", 1);
-  if (in.size() != 4 || b < 1) return fail(ErrorCode::kInvalidArgument, fmt::format("{}: expected rank 4 and a blocksize of 1 or more, found {}", step.op_type, to_string(in)));
+  if (in.size() != 4 || b < 1)
+    return fail(ErrorCode::kInvalidArgument,
+                fmt::format("{}: expected rank 4 and a blocksize of 1 or more, found {}",
+                            step.op_type, to_string(in)));
   const bool to_space = step.op_type == "DepthToSpace";
   const bool crd = step.attributes.get_string("mode", "DCR") == "CRD";
   Dims cut;
   std::vector<std::size_t> perm;
   if (to_space) {
-    if (in[1] % (b * b) != 0) return fail(ErrorCode::kInvalidArgument, fmt::format("{}: expected channels in multiples of {}, found {}", step.op_type, b * b, in[1]));
+    if (in[1] % (b * b) != 0)
+      return fail(ErrorCode::kInvalidArgument,
+                  fmt::format("{}: expected channels in multiples of {}, found {}", step.op_type,
+                              b * b, in[1]));
     const std::int64_t c = in[1] / (b * b);
     cut = crd ? Dims{in[0], c, b, b, in[2], in[3]} : Dims{in[0], b, b, c, in[2], in[3]};
-    perm = crd ? std::vector<std::size_t>{0, 1, 4, 2, 5, 3} : std::vector<std::size_t>{0, 3, 4, 1, 5, 2};
+    perm = crd ? std::vector<std::size_t>{0, 1, 4, 2, 5, 3}
+               : std::vector<std::size_t>{0, 3, 4, 1, 5, 2};
   } else {
-    if (in[2] % b != 0 || in[3] % b != 0) return fail(ErrorCode::kInvalidArgument, fmt::format("{}: expected sizes in multiples of {}, found {}", step.op_type, b, to_string(in)));
+    if (in[2] % b != 0 || in[3] % b != 0)
+      return fail(ErrorCode::kInvalidArgument,
+                  fmt::format("{}: expected sizes in multiples of {}, found {}", step.op_type, b,
+                              to_string(in)));
     cut = {in[0], in[1], in[2] / b, b, in[3] / b, b};
     perm = {0, 3, 5, 1, 2, 4};
   }
@@ -145,29 +180,38 @@ Result<MoveTables> depth_space(const artefact::KernelStep& step, const Dims& in)
 
 }  // namespace
 
-Result<MoveTables> move_tables(const artefact::KernelSpec& spec, Constants constants, const InstanceDims& dims) {
-  if (spec.steps.size() != 1 || spec.inputs.empty() || spec.outputs.size() != 1 || step_input(spec.steps[0], 0) != 0) {
+Result<MoveTables> move_tables(const artefact::KernelSpec& spec, Constants constants,
+                               const InstanceDims& dims) {
+  if (spec.steps.size() != 1 || spec.inputs.empty() || spec.outputs.size() != 1 ||
+      step_input(spec.steps[0], 0) != 0) {
     return bad_spec(spec, "expected one step of one input computed at run time, and one output");
   }
   const auto& step = spec.steps[0];
   const Dims& in = dims.inputs[0];
   const Dims& out = dims.outputs[0];
-  Result<MoveTables> tables = fail(ErrorCode::kUnimplemented, fmt::format("{}: expected a movement operator", step.op_type));
+  Result<MoveTables> tables = fail(ErrorCode::kUnimplemented,
+                                   fmt::format("{}: expected a movement operator", step.op_type));
   if (step.op_type == "Transpose") tables = transpose(step, in);
   if (step.op_type == "Slice" && in.size() == out.size()) tables = slice(spec, constants, in, out);
   if (step.op_type == "Pad" && in.size() == out.size()) tables = pad(spec, constants, in, out);
-  if (step.op_type == "DepthToSpace" || step.op_type == "SpaceToDepth") tables = depth_space(step, in);
+  if (step.op_type == "DepthToSpace" || step.op_type == "SpaceToDepth")
+    tables = depth_space(step, in);
   if (step.op_type == "Expand" || step.op_type == "Tile") {
     bool fits = in.size() <= out.size();
     for (std::size_t d = 0; fits && d < in.size(); ++d) {
       const std::int64_t to = out[d + out.size() - in.size()];
       fits = in[d] == 0 ? to == 0 : to % in[d] == 0;
     }
-    if (!fits) return fail(ErrorCode::kInvalidArgument, fmt::format("{}: expected a result that {} repeats into, found {}", step.op_type, to_string(in), to_string(out)));
+    if (!fits)
+      return fail(ErrorCode::kInvalidArgument,
+                  fmt::format("{}: expected a result that {} repeats into, found {}", step.op_type,
+                              to_string(in), to_string(out)));
     tables = repeat(in, out);
   }
   if (tables && numel(tables->dims) != numel(out)) {
-    return fail(ErrorCode::kInvalidArgument, fmt::format("{}: expected a result of {} elements, found {}", step.op_type, numel(tables->dims), to_string(out)));
+    return fail(ErrorCode::kInvalidArgument,
+                fmt::format("{}: expected a result of {} elements, found {}", step.op_type,
+                            numel(tables->dims), to_string(out)));
   }
   return tables;
 }
@@ -177,8 +221,11 @@ Result<std::vector<std::byte>> fill_value(const artefact::KernelSpec& spec, Cons
   const std::int32_t number = spec.steps[0].op_type == "Pad" ? step_input(spec.steps[0], 2) : -1;
   if (number < 0) return value;
   const OperandRef ref = operand_ref(spec, number);
-  if (ref.kind != OperandRef::Kind::kConstant) return fail(ErrorCode::kUnimplemented, "Pad: input 'constant_value': expected a constant, found one computed at run time");
-  std::copy_n(constants[ref.index].begin(), std::min(value.size(), constants[ref.index].size()), value.begin());
+  if (ref.kind != OperandRef::Kind::kConstant)
+    return fail(ErrorCode::kUnimplemented,
+                "Pad: input 'constant_value': expected a constant, found one computed at run time");
+  std::copy_n(constants[ref.index].begin(), std::min(value.size(), constants[ref.index].size()),
+              value.begin());
   return value;
 }
 
@@ -195,7 +242,8 @@ void simplify(MoveTables& tables) {
     const std::int64_t n = tables.dims.back();
     const auto runs = [](const std::vector<std::int64_t>& table, std::int64_t step) {
       for (std::size_t i = 0; i < table.size(); ++i) {
-        if (table[i] < 0 || table[i] != table[0] + static_cast<std::int64_t>(i) * step) return false;
+        if (table[i] < 0 || table[i] != table[0] + static_cast<std::int64_t>(i) * step)
+          return false;
       }
       return true;
     };

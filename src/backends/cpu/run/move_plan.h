@@ -1,6 +1,7 @@
 #pragma once
 
-// Movement operators as index tables: element (i0, i1, ...) of the result is the input's element at the sum of table[d][i_d].
+// Movement operators as index tables: element (i0, i1, ...) of the result is the input's element at
+// the sum of table[d][i_d].
 
 #include <vector>
 
@@ -13,11 +14,14 @@ struct MoveTables {
   std::vector<std::vector<std::int64_t>> offsets;  // by dim and index; -1: the fill value
 };
 
-// Transpose, Slice, Expand, Tile, Pad, DepthToSpace, SpaceToDepth of a row-major input at those dims. Errors: what is computed at run
-// time but must be known, attributes without code, dims that disagree.
-Result<MoveTables> move_tables(const artefact::KernelSpec& spec, Constants constants, const InstanceDims& dims);
+// Transpose, Slice, Expand, Tile, Pad, DepthToSpace, SpaceToDepth of a row-major input at those
+// dims. Errors: what is computed at run time but must be known, attributes without code, dims that
+// disagree.
+Result<MoveTables> move_tables(const artefact::KernelSpec& spec, Constants constants,
+                               const InstanceDims& dims);
 
-// A Pad's value as bytes of the element type (zeros where it is omitted). Errors: computed at run time.
+// A Pad's value as bytes of the element type (zeros where it is omitted). Errors: computed at run
+// time.
 Result<std::vector<std::byte>> fill_value(const artefact::KernelSpec& spec, Constants constants);
 
 // Merges dims that lie together, so that runs become long.

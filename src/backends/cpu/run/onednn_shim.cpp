@@ -1,8 +1,8 @@
 #include "backends/cpu/run/onednn_shim.h"
 
 #include <fmt/format.h>
-#include <oneapi/dnnl/dnnl.h>
 #include <omp.h>
+#include <oneapi/dnnl/dnnl.h>
 
 #include <algorithm>
 #include <array>
@@ -13,7 +13,8 @@
 namespace tessera::backends::cpu {
 namespace {
 
-// The one engine, made at first use, never destroyed: primitives of static lifetime may outlive any order of destruction.
+// The one engine, made at first use, never destroyed: primitives of static lifetime may outlive any
+// order of destruction.
 dnnl_engine_t engine() {
   static const dnnl_engine_t made = [] {
     if (isa() == Isa::kAvx2) dnnl_set_max_cpu_isa(dnnl_cpu_isa_avx2);
@@ -38,9 +39,10 @@ std::string_view status_name(dnnl_status_t status) {
 
 Status check(dnnl_status_t status, std::string_view what) {
   if (status == dnnl_success) return {};
-  const ErrorCode code = status == dnnl_unimplemented || status == dnnl_invalid_arguments ? ErrorCode::kUnimplemented
-                         : status == dnnl_out_of_memory                                   ? ErrorCode::kResourceExhausted
-                                                                                          : ErrorCode::kInternal;
+  const ErrorCode code = status == dnnl_unimplemented || status == dnnl_invalid_arguments
+                             ? ErrorCode::kUnimplemented
+                         : status == dnnl_out_of_memory ? ErrorCode::kResourceExhausted
+                                                        : ErrorCode::kInternal;
   return fail(code, fmt::format("oneDNN: {}: {}", what, status_name(status)));
 }
 
@@ -76,20 +78,24 @@ dnnl_memory_desc_t to_md(const MemoryFormat& format) {
 }
 
 Result<Layout> to_layout(const dnnl_memory_desc_t& md) {
-  if (md.format_kind != dnnl_blocked || md.extra.flags != 0) return fail(ErrorCode::kUnimplemented, "oneDNN: weights in an opaque format");
+  if (md.format_kind != dnnl_blocked || md.extra.flags != 0)
+    return fail(ErrorCode::kUnimplemented, "oneDNN: weights in an opaque format");
   const auto& blocking = md.format_desc.blocking;
   Layout layout;
   for (int i = 0; i < md.ndims; ++i) layout.order.push_back(static_cast<std::uint8_t>(i));
-  std::stable_sort(layout.order.begin(), layout.order.end(),
-                   [&](std::uint8_t a, std::uint8_t b) { return blocking.strides[a] > blocking.strides[b]; });
+  std::stable_sort(layout.order.begin(), layout.order.end(), [&](std::uint8_t a, std::uint8_t b) {
+    return blocking.strides[a] > blocking.strides[b];
+  });
   for (int i = 0; i < blocking.inner_nblks; ++i) {
-    layout.blocks.emplace_back(static_cast<std::uint8_t>(blocking.inner_idxs[i]), static_cast<std::uint16_t>(blocking.inner_blks[i]));
+    layout.blocks.emplace_back(static_cast<std::uint8_t>(blocking.inner_idxs[i]),
+                               static_cast<std::uint16_t>(blocking.inner_blks[i]));
   }
   const Dims dims(md.dims, md.dims + md.ndims);
   if (!std::equal(md.padded_dims, md.padded_dims + md.ndims, padded_dims(layout, dims).begin())) {
     return fail(ErrorCode::kUnimplemented, "oneDNN: weights padded beyond their blocks");
   }
-  if (layout.blocks.empty() && std::is_sorted(layout.order.begin(), layout.order.end())) layout.order.clear();
+  if (layout.blocks.empty() && std::is_sorted(layout.order.begin(), layout.order.end()))
+    layout.order.clear();
   return layout;
 }
 
@@ -113,7 +119,8 @@ dnnl_alg_kind_t algorithm(Eltwise eltwise) {
 }
 
 dnnl_alg_kind_t algorithm(Binary binary) {
-  constexpr std::array kinds = {dnnl_binary_add, dnnl_binary_sub, dnnl_binary_mul, dnnl_binary_div, dnnl_binary_max, dnnl_binary_min};
+  constexpr std::array kinds = {dnnl_binary_add, dnnl_binary_sub, dnnl_binary_mul,
+                                dnnl_binary_div, dnnl_binary_max, dnnl_binary_min};
   return kinds[static_cast<std::size_t>(binary)];
 }
 
@@ -171,19 +178,24 @@ struct OnednnPrimitive::State {
     if (desc != nullptr) dnnl_primitive_desc_destroy(desc);
   }
 
-  static Result<std::unique_ptr<State>> make(const void* op, const std::vector<PostOp>& post_ops, std::string_view what) {
+  static Result<std::unique_ptr<State>> make(const void* op, const std::vector<PostOp>& post_ops,
+                                             std::string_view what) {
     const SingleThreadOmp guard;
     Attr attr;
     TESSERA_TRY(attr.add(post_ops));
     auto state = std::make_unique<State>();
-    TESSERA_TRY(check(dnnl_primitive_desc_create(&state->desc, op, attr.get(), engine(), nullptr), what));
+    TESSERA_TRY(
+        check(dnnl_primitive_desc_create(&state->desc, op, attr.get(), engine(), nullptr), what));
     const char* name = "";
     dnnl_primitive_desc_query(state->desc, dnnl_query_impl_info_str, 0, &name);
     state->implementation = name;
-    const dnnl_memory_desc_t* scratch = dnnl_primitive_desc_query_md(state->desc, dnnl_query_scratchpad_md, 0);
-    if (scratch != nullptr && scratch->ndims > 0) state->scratch_bytes = static_cast<std::int64_t>(dnnl_memory_desc_get_size(scratch));
+    const dnnl_memory_desc_t* scratch =
+        dnnl_primitive_desc_query_md(state->desc, dnnl_query_scratchpad_md, 0);
+    if (scratch != nullptr && scratch->ndims > 0)
+      state->scratch_bytes = static_cast<std::int64_t>(dnnl_memory_desc_get_size(scratch));
     for (std::size_t i = 0; i < post_ops.size(); ++i) {
-      if (post_ops[i].binary) state->post_operands.emplace_back(static_cast<int>(i), to_md(post_ops[i].operand));
+      if (post_ops[i].binary)
+        state->post_operands.emplace_back(static_cast<int>(i), to_md(post_ops[i].operand));
     }
     return state;
   }
@@ -203,16 +215,18 @@ Result<std::shared_ptr<OnednnPrimitive>> OnednnPrimitive::describe(const ConvPro
   std::unique_ptr<State> state;
   if (problem.transposed) {
     dnnl_deconvolution_desc_t op;
-    TESSERA_TRY(check(dnnl_dilated_deconvolution_forward_desc_init(&op, dnnl_forward_inference, dnnl_deconvolution_direct, &src, &weights,
-                                                                   bias_or_null, &dst, problem.strides.data(), dilates.data(),
-                                                                   problem.pads_begin.data(), problem.pads_end.data()),
+    TESSERA_TRY(check(dnnl_dilated_deconvolution_forward_desc_init(
+                          &op, dnnl_forward_inference, dnnl_deconvolution_direct, &src, &weights,
+                          bias_or_null, &dst, problem.strides.data(), dilates.data(),
+                          problem.pads_begin.data(), problem.pads_end.data()),
                       "transposed convolution"));
     TESSERA_ASSIGN(state, State::make(&op, problem.post_ops, "transposed convolution"));
   } else {
     dnnl_convolution_desc_t op;
-    TESSERA_TRY(check(dnnl_dilated_convolution_forward_desc_init(&op, dnnl_forward_inference, dnnl_convolution_direct, &src, &weights,
-                                                                 bias_or_null, &dst, problem.strides.data(), dilates.data(),
-                                                                 problem.pads_begin.data(), problem.pads_end.data()),
+    TESSERA_TRY(check(dnnl_dilated_convolution_forward_desc_init(
+                          &op, dnnl_forward_inference, dnnl_convolution_direct, &src, &weights,
+                          bias_or_null, &dst, problem.strides.data(), dilates.data(),
+                          problem.pads_begin.data(), problem.pads_end.data()),
                       "convolution"));
     TESSERA_ASSIGN(state, State::make(&op, problem.post_ops, "convolution"));
   }
@@ -228,7 +242,9 @@ Result<std::shared_ptr<OnednnPrimitive>> OnednnPrimitive::describe(const Product
   bias_dims.back() = problem.dst.dims.back();
   const dnnl_memory_desc_t bias = to_md({bias_dims, {}, false});
   dnnl_matmul_desc_t op;
-  TESSERA_TRY(check(dnnl_matmul_desc_init(&op, &src, &weights, problem.bias ? &bias : nullptr, &dst), "matrix product"));
+  TESSERA_TRY(
+      check(dnnl_matmul_desc_init(&op, &src, &weights, problem.bias ? &bias : nullptr, &dst),
+            "matrix product"));
   TESSERA_ASSIGN(auto state, State::make(&op, problem.post_ops, "matrix product"));
   return std::shared_ptr<OnednnPrimitive>(new OnednnPrimitive(std::move(state)));
 }
@@ -238,11 +254,13 @@ Result<std::shared_ptr<OnednnPrimitive>> OnednnPrimitive::describe(const PoolPro
   const dnnl_memory_desc_t src = to_md(problem.src);
   const dnnl_memory_desc_t dst = to_md(problem.dst);
   const Dims dilates = dilates_of(problem.dilations);
-  constexpr std::array kinds = {dnnl_pooling_max, dnnl_pooling_avg_include_padding, dnnl_pooling_avg_exclude_padding};
+  constexpr std::array kinds = {dnnl_pooling_max, dnnl_pooling_avg_include_padding,
+                                dnnl_pooling_avg_exclude_padding};
   dnnl_pooling_v2_desc_t op;
-  TESSERA_TRY(check(dnnl_pooling_v2_forward_desc_init(&op, dnnl_forward_inference, kinds[static_cast<std::size_t>(problem.kind)], &src, &dst,
-                                                      problem.strides.data(), problem.kernel.data(), dilates.data(),
-                                                      problem.pads_begin.data(), problem.pads_end.data()),
+  TESSERA_TRY(check(dnnl_pooling_v2_forward_desc_init(
+                        &op, dnnl_forward_inference, kinds[static_cast<std::size_t>(problem.kind)],
+                        &src, &dst, problem.strides.data(), problem.kernel.data(), dilates.data(),
+                        problem.pads_begin.data(), problem.pads_end.data()),
                     "pooling"));
   TESSERA_ASSIGN(auto state, State::make(&op, {}, "pooling"));
   return std::shared_ptr<OnednnPrimitive>(new OnednnPrimitive(std::move(state)));
@@ -251,16 +269,22 @@ Result<std::shared_ptr<OnednnPrimitive>> OnednnPrimitive::describe(const PoolPro
 Status OnednnPrimitive::create() {
   if (state_->primitive != nullptr) return {};
   const SingleThreadOmp guard;
-  return check(dnnl_primitive_create(&state_->primitive, state_->desc), "generating " + state_->implementation);
+  return check(dnnl_primitive_create(&state_->primitive, state_->desc),
+               "generating " + state_->implementation);
 }
 
-const std::string& OnednnPrimitive::implementation() const { return state_->implementation; }
+const std::string& OnednnPrimitive::implementation() const {
+  return state_->implementation;
+}
 
 bool OnednnPrimitive::is_reference() const {
-  return state_->implementation.find("ref") != std::string::npos;  // "ref:any", "conv:any+ref:any", "gemm:ref"
+  return state_->implementation.find("ref") !=
+         std::string::npos;  // "ref:any", "conv:any+ref:any", "gemm:ref"
 }
 
-std::int64_t OnednnPrimitive::scratch_bytes() const { return state_->scratch_bytes; }
+std::int64_t OnednnPrimitive::scratch_bytes() const {
+  return state_->scratch_bytes;
+}
 
 Result<Layout> OnednnPrimitive::weights_layout() const {
   return to_layout(*dnnl_primitive_desc_query_md(state_->desc, dnnl_query_weights_md, 0));
@@ -295,19 +319,27 @@ struct OnednnCall::State {
 OnednnCall::OnednnCall(std::unique_ptr<State> state) : state_(std::move(state)) {}
 OnednnCall::~OnednnCall() = default;
 
-Result<std::unique_ptr<OnednnCall>> OnednnCall::make(std::shared_ptr<const OnednnPrimitive> primitive) {
+Result<std::unique_ptr<OnednnCall>> OnednnCall::make(
+    std::shared_ptr<const OnednnPrimitive> primitive) {
   TESSERA_CHECK(primitive->state_->primitive != nullptr);
   const SingleThreadOmp guard;
   auto state = std::make_unique<State>();
   const auto* desc = primitive->state_->desc;
-  TESSERA_TRY(check(dnnl_stream_create(&state->stream, engine(), dnnl_stream_default_flags), "stream"));
-  TESSERA_TRY(state->add(kSrc, DNNL_ARG_SRC, dnnl_primitive_desc_query_md(desc, dnnl_query_src_md, 0)));
-  TESSERA_TRY(state->add(kWeights, DNNL_ARG_WEIGHTS, dnnl_primitive_desc_query_md(desc, dnnl_query_weights_md, 0)));
-  TESSERA_TRY(state->add(kBias, DNNL_ARG_BIAS, dnnl_primitive_desc_query_md(desc, dnnl_query_weights_md, 1)));
-  TESSERA_TRY(state->add(kDst, DNNL_ARG_DST, dnnl_primitive_desc_query_md(desc, dnnl_query_dst_md, 0)));
-  TESSERA_TRY(state->add(kScratch, DNNL_ARG_SCRATCHPAD, dnnl_primitive_desc_query_md(desc, dnnl_query_scratchpad_md, 0)));
+  TESSERA_TRY(
+      check(dnnl_stream_create(&state->stream, engine(), dnnl_stream_default_flags), "stream"));
+  TESSERA_TRY(
+      state->add(kSrc, DNNL_ARG_SRC, dnnl_primitive_desc_query_md(desc, dnnl_query_src_md, 0)));
+  TESSERA_TRY(state->add(kWeights, DNNL_ARG_WEIGHTS,
+                         dnnl_primitive_desc_query_md(desc, dnnl_query_weights_md, 0)));
+  TESSERA_TRY(state->add(kBias, DNNL_ARG_BIAS,
+                         dnnl_primitive_desc_query_md(desc, dnnl_query_weights_md, 1)));
+  TESSERA_TRY(
+      state->add(kDst, DNNL_ARG_DST, dnnl_primitive_desc_query_md(desc, dnnl_query_dst_md, 0)));
+  TESSERA_TRY(state->add(kScratch, DNNL_ARG_SCRATCHPAD,
+                         dnnl_primitive_desc_query_md(desc, dnnl_query_scratchpad_md, 0)));
   for (const auto& [number, md] : primitive->state_->post_operands) {
-    TESSERA_TRY(state->add(kPostOp + number, DNNL_ARG_ATTR_MULTIPLE_POST_OP(number) | DNNL_ARG_SRC_1, &md));
+    TESSERA_TRY(
+        state->add(kPostOp + number, DNNL_ARG_ATTR_MULTIPLE_POST_OP(number) | DNNL_ARG_SRC_1, &md));
   }
   state->primitive = std::move(primitive);
   return std::unique_ptr<OnednnCall>(new OnednnCall(std::move(state)));
@@ -324,12 +356,16 @@ Status OnednnCall::run() {
   for (std::size_t i = 0; i < state_->args.size(); ++i) {
     auto& argument = state_->slots[i];
     if (argument.wanted == argument.held) continue;
-    TESSERA_TRY(check(dnnl_memory_set_data_handle_v2(state_->args[i].memory, const_cast<void*>(argument.wanted), state_->stream), "argument"));
+    TESSERA_TRY(
+        check(dnnl_memory_set_data_handle_v2(state_->args[i].memory,
+                                             const_cast<void*>(argument.wanted), state_->stream),
+              "argument"));
     argument.held = argument.wanted;
   }
-  TESSERA_TRY(check(dnnl_primitive_execute(state_->primitive->state_->primitive, state_->stream, static_cast<int>(state_->args.size()),
-                                           state_->args.data()),
-                    "execution"));
+  TESSERA_TRY(
+      check(dnnl_primitive_execute(state_->primitive->state_->primitive, state_->stream,
+                                   static_cast<int>(state_->args.size()), state_->args.data()),
+            "execution"));
   return check(dnnl_stream_wait(state_->stream), "execution");
 }
 

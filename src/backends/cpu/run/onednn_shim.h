@@ -1,10 +1,12 @@
 #pragma once
 
-// The only door to oneDNN: problems in our own words in, primitives out. Nothing else includes its headers.
+// The only door to oneDNN: problems in our own words in, primitives out. Nothing else includes its
+// headers.
 //
-// Every primitive is created and executed single-threaded on the calling thread, with scratch memory of the caller and without
-// the library's global cache. Formats must be dense and free of padding: callers describe blocked tensors by their padded sizes,
-// since the library would otherwise write zeros into what it reads (a mapped weight, a neighbour's input).
+// Every primitive is created and executed single-threaded on the calling thread, with scratch
+// memory of the caller and without the library's global cache. Formats must be dense and free of
+// padding: callers describe blocked tensors by their padded sizes, since the library would
+// otherwise write zeros into what it reads (a mapped weight, a neighbour's input).
 
 #include <memory>
 #include <optional>
@@ -23,11 +25,26 @@ struct MemoryFormat {
   bool any = false;
 };
 
-enum class Eltwise : std::uint8_t { kRelu, kClip, kLinear, kSigmoid, kTanh, kElu, kHardSwish, kSwish, kGeluErf, kGeluTanh, kAbs, kSqrt, kExp };
+enum class Eltwise : std::uint8_t {
+  kRelu,
+  kClip,
+  kLinear,
+  kSigmoid,
+  kTanh,
+  kElu,
+  kHardSwish,
+  kSwish,
+  kGeluErf,
+  kGeluTanh,
+  kAbs,
+  kSqrt,
+  kExp
+};
 enum class Binary : std::uint8_t { kAdd, kSub, kMul, kDiv, kMax, kMin };
 
-// Applied to the result: eltwise with the library's alpha and beta (kRelu: slope; kClip: low, high; kLinear: scale, shift; kElu,
-// kSwish: alpha), or binary with a tensor of its own as the second operand.
+// Applied to the result: eltwise with the library's alpha and beta (kRelu: slope; kClip: low, high;
+// kLinear: scale, shift; kElu, kSwish: alpha), or binary with a tensor of its own as the second
+// operand.
 struct PostOp {
   std::optional<Binary> binary;
   Eltwise eltwise = Eltwise::kRelu;
@@ -36,8 +53,8 @@ struct PostOp {
   MemoryFormat operand;
 };
 
-// Convolution or transposed convolution, fp32. Sizes as ONNX has them (dilation 1: dense kernel); weights [O, I, k...] or
-// [G, O/G, I/G, k...], for a transposed one too.
+// Convolution or transposed convolution, fp32. Sizes as ONNX has them (dilation 1: dense kernel);
+// weights [O, I, k...] or [G, O/G, I/G, k...], for a transposed one too.
 struct ConvProblem {
   bool transposed = false;
   MemoryFormat src, weights, dst;
@@ -60,10 +77,12 @@ struct PoolProblem {
   Dims kernel, strides, dilations, pads_begin, pads_end;
 };
 
-// Places of a primitive's operands; a binary post-op's operand is kPostOp + its number among the post-ops.
+// Places of a primitive's operands; a binary post-op's operand is kPostOp + its number among the
+// post-ops.
 enum Slot : int { kSrc, kWeights, kBias, kDst, kScratch, kPostOp };
 
-// What the library would do for a problem, and the compiled code once create() was called. Immutable afterwards.
+// What the library would do for a problem, and the compiled code once create() was called.
+// Immutable afterwards.
 class OnednnPrimitive {
  public:
   // Errors: kUnimplemented with the library's status where it has nothing for the problem.
@@ -89,7 +108,8 @@ class OnednnPrimitive {
   std::unique_ptr<State> state_;
 };
 
-// One use of a created primitive with its own argument memory: calls of different objects may run at the same time.
+// One use of a created primitive with its own argument memory: calls of different objects may run
+// at the same time.
 class OnednnCall {
  public:
   static Result<std::unique_ptr<OnednnCall>> make(std::shared_ptr<const OnednnPrimitive> primitive);
@@ -97,8 +117,9 @@ class OnednnCall {
   OnednnCall(const OnednnCall&) = delete;
   OnednnCall& operator=(const OnednnCall&) = delete;
 
-  void set(int slot, const void* data);  // takes effect at run(); a slot that the primitive lacks is ignored
-  Status run();                          // every slot set before
+  void set(int slot,
+           const void* data);  // takes effect at run(); a slot that the primitive lacks is ignored
+  Status run();                // every slot set before
 
  private:
   struct State;

@@ -1,4 +1,5 @@
-// Pooling: "onednn.pool" where the library has code for the layout, "simd.pool" for every window and layout, "simd.global_pool".
+// Pooling: "onednn.pool" where the library has code for the layout, "simd.pool" for every window
+// and layout, "simd.global_pool".
 
 #include <fmt/format.h>
 
@@ -30,14 +31,16 @@ Lanes lanes_of(const PoolPlan& plan, const Dims& dims) {
   return {plan.folded_images(dims), channel_block_of(plan.layout)};
 }
 
-// The taps of one output along one dim that fall on input: first tap, their number, and the divisor with padding counted.
+// The taps of one output along one dim that fall on input: first tap, their number, and the divisor
+// with padding counted.
 struct Taps {
   std::int64_t first = 0;
   std::int64_t count = 0;
   std::int64_t with_padding = 0;
 };
 
-std::vector<Taps> taps_along(const PoolPlan& plan, std::size_t d, std::int64_t in, std::int64_t out) {
+std::vector<Taps> taps_along(const PoolPlan& plan, std::size_t d, std::int64_t in,
+                             std::int64_t out) {
   std::vector<Taps> result;
   const std::int64_t begin = plan.begin_pad(d, in, out);
   const std::int64_t padded_end = plan.padded_end(d, in, out);
@@ -58,18 +61,22 @@ std::vector<Taps> taps_along(const PoolPlan& plan, std::size_t d, std::int64_t i
 // Every window of one image: spatial dims widened to three.
 class PoolWindows {
  public:
-  PoolWindows(const PoolPlan& plan, const Dims& src, const Dims& dst) : plan_(plan), lanes_(lanes_of(plan, src)) {
+  PoolWindows(const PoolPlan& plan, const Dims& src, const Dims& dst)
+      : plan_(plan), lanes_(lanes_of(plan, src)) {
     const std::size_t spatial = plan.kernel.size();
     for (std::size_t d = 0; d < 3; ++d) {
       const std::size_t pad = 3 - spatial;
       in_[d] = d < pad ? 1 : src[2 + d - pad];
       dilation_[d] = d < pad ? 1 : plan.dilations[d - pad];
-      taps_[d] = d < pad ? std::vector<Taps>{{0, 1, 1}} : taps_along(plan, d - pad, src[2 + d - pad], dst[2 + d - pad]);
+      taps_[d] = d < pad ? std::vector<Taps>{{0, 1, 1}}
+                         : taps_along(plan, d - pad, src[2 + d - pad], dst[2 + d - pad]);
     }
   }
 
   [[nodiscard]] std::int64_t rows() const { return lanes_.images * size(0) * size(1); }
-  [[nodiscard]] std::int64_t row_work() const { return size(2) * lanes_.lanes * numel(plan_.kernel); }
+  [[nodiscard]] std::int64_t row_work() const {
+    return size(2) * lanes_.lanes * numel(plan_.kernel);
+  }
 
   void run(const float* source, float* target, std::int64_t begin, std::int64_t end) const {
     const std::int64_t image_size = in_[0] * in_[1] * in_[2] * lanes_.lanes;
@@ -78,20 +85,24 @@ class PoolWindows {
       const Taps& z = taps_[0][static_cast<std::size_t>(row / size(1) % size(0))];
       const Taps& y = taps_[1][static_cast<std::size_t>(row % size(1))];
       for (std::int64_t o = 0; o < size(2); ++o) {
-        window(source + image * image_size, target + (row * size(2) + o) * lanes_.lanes, z, y, taps_[2][static_cast<std::size_t>(o)]);
+        window(source + image * image_size, target + (row * size(2) + o) * lanes_.lanes, z, y,
+               taps_[2][static_cast<std::size_t>(o)]);
       }
     }
   }
 
  private:
-  [[nodiscard]] std::int64_t size(std::size_t d) const { return static_cast<std::int64_t>(taps_[d].size()); }
+  [[nodiscard]] std::int64_t size(std::size_t d) const {
+    return static_cast<std::int64_t>(taps_[d].size());
+  }
 
   void window(const float* image, float* out, const Taps& z, const Taps& y, const Taps& x) const {
     const auto lanes = static_cast<std::size_t>(lanes_.lanes);
     std::fill_n(out, lanes, plan_.average ? 0.0F : -HUGE_VALF);
     for (std::int64_t i = 0; i < z.count; ++i) {
       for (std::int64_t j = 0; j < y.count; ++j) {
-        const std::int64_t line = ((z.first + i * dilation_[0]) * in_[1] + y.first + j * dilation_[1]) * in_[2];
+        const std::int64_t line =
+            ((z.first + i * dilation_[0]) * in_[1] + y.first + j * dilation_[1]) * in_[2];
         for (std::int64_t k = 0; k < x.count; ++k) {
           const float* at = image + (line + x.first + k * dilation_[2]) * lanes_.lanes;
           if (lanes == 1) {
@@ -105,8 +116,10 @@ class PoolWindows {
       }
     }
     if (!plan_.average) return;
-    const std::int64_t count = plan_.include_pad ? z.with_padding * y.with_padding * x.with_padding : z.count * y.count * x.count;
-    run_simd(SimdOp::kScaleShift, out, nullptr, out, lanes, count == 0 ? 0 : 1.0F / static_cast<float>(count), 0);
+    const std::int64_t count = plan_.include_pad ? z.with_padding * y.with_padding * x.with_padding
+                                                 : z.count * y.count * x.count;
+    run_simd(SimdOp::kScaleShift, out, nullptr, out, lanes,
+             count == 0 ? 0 : 1.0F / static_cast<float>(count), 0);
   }
 
   PoolPlan plan_;
@@ -116,14 +129,18 @@ class PoolWindows {
   std::array<std::vector<Taps>, 3> taps_;
 };
 
-std::unique_ptr<KernelInstance> own_instance(const PoolPlan& plan, const Dims& src, const Dims& dst, int threads) {
+std::unique_ptr<KernelInstance> own_instance(const PoolPlan& plan, const Dims& src, const Dims& dst,
+                                             int threads) {
   PoolWindows windows(plan, src, dst);
   const std::int64_t rows = windows.rows();
-  const std::int64_t chunks = std::min(chunk_count(rows * windows.row_work(), kGrain, threads), std::max<std::int64_t>(rows, 1));
-  return chunked(chunks, [windows = std::move(windows), rows](const ExecuteArgs& args, std::int64_t i, std::int64_t count, std::byte*) {
-    const ChunkRange range = chunk_range(rows, count, i);
-    windows.run(floats(args.inputs[0]), floats(args.outputs[0]), range.begin, range.end);
-  });
+  const std::int64_t chunks = std::min(chunk_count(rows * windows.row_work(), kGrain, threads),
+                                       std::max<std::int64_t>(rows, 1));
+  return chunked(
+      chunks, [windows = std::move(windows), rows](const ExecuteArgs& args, std::int64_t i,
+                                                   std::int64_t count, std::byte*) {
+        const ChunkRange range = chunk_range(rows, count, i);
+        windows.run(floats(args.inputs[0]), floats(args.outputs[0]), range.begin, range.end);
+      });
 }
 
 class OnednnPoolInstance final : public KernelInstance {
@@ -132,7 +149,8 @@ class OnednnPoolInstance final : public KernelInstance {
     const std::int64_t images = plan.folded_images(src);
     src_image_ = stored_elements(plan.layout, src) / std::max<std::int64_t>(images, 1);
     dst_image_ = stored_elements(plan.layout, dst) / std::max<std::int64_t>(images, 1);
-    const std::int64_t parts = std::min(chunk_count(numel(dst) * numel(plan.kernel), kGrain, threads), images);
+    const std::int64_t parts =
+        std::min(chunk_count(numel(dst) * numel(plan.kernel), kGrain, threads), images);
     std::map<std::int64_t, std::shared_ptr<OnednnPrimitive>> made;
     for (std::int64_t i = 0; i < parts; ++i) {
       const ChunkRange range = chunk_range(images, parts, i);
@@ -140,7 +158,9 @@ class OnednnPoolInstance final : public KernelInstance {
       if (primitive == nullptr) {
         TESSERA_ASSIGN(const PoolProblem problem, plan.problem(src, dst, range.end - range.begin));
         TESSERA_ASSIGN(primitive, OnednnPrimitive::describe(problem));
-        if (primitive->is_reference()) return fail(ErrorCode::kUnimplemented, "oneDNN: expected optimised code, found " + primitive->implementation());
+        if (primitive->is_reference())
+          return fail(ErrorCode::kUnimplemented,
+                      "oneDNN: expected optimised code, found " + primitive->implementation());
         TESSERA_TRY(primitive->create());
         scratch_ = std::max(scratch_, (primitive->scratch_bytes() + 63) / 64 * 64);
       }
@@ -150,7 +170,9 @@ class OnednnPoolInstance final : public KernelInstance {
     return {};
   }
 
-  [[nodiscard]] std::int64_t scratch_bytes() const override { return scratch_ * static_cast<std::int64_t>(calls_.size()); }
+  [[nodiscard]] std::int64_t scratch_bytes() const override {
+    return scratch_ * static_cast<std::int64_t>(calls_.size());
+  }
   Status execute(const ExecuteArgs& args) override {
     return run_chunks(args.parallel, static_cast<std::int64_t>(calls_.size()), [&](std::int64_t i) {
       Chunk& chunk = calls_[static_cast<std::size_t>(i)];
@@ -175,7 +197,8 @@ class OnednnPoolInstance final : public KernelInstance {
 class PoolKernel final : public LoadedKernel {
  public:
   PoolKernel(PoolPlan plan, bool library) : plan_(std::move(plan)), library_(library) {}
-  Result<std::unique_ptr<KernelInstance>> instantiate(const InstanceDims& dims, int threads) const override {
+  Result<std::unique_ptr<KernelInstance>> instantiate(const InstanceDims& dims,
+                                                      int threads) const override {
     const Dims& src = dims.inputs[0];
     const Dims& dst = dims.outputs[0];
     if (library_ && numel(dst) > 0) {
@@ -195,30 +218,37 @@ class PoolKernel final : public LoadedKernel {
 class GlobalPoolKernel final : public LoadedKernel {
  public:
   GlobalPoolKernel(Layout layout, bool average) : layout_(std::move(layout)), average_(average) {}
-  Result<std::unique_ptr<KernelInstance>> instantiate(const InstanceDims& dims, int threads) const override {
+  Result<std::unique_ptr<KernelInstance>> instantiate(const InstanceDims& dims,
+                                                      int threads) const override {
     const Dims& src = dims.inputs[0];
     PoolPlan plan;
     plan.layout = layout_;
     const Lanes lanes = lanes_of(plan, src);
-    const std::int64_t spatial = stored_elements(layout_, src) / std::max<std::int64_t>(lanes.images * lanes.lanes, 1);
-    const std::int64_t chunks = std::min(chunk_count(numel(src), kGrain, threads), std::max<std::int64_t>(lanes.images, 1));
+    const std::int64_t spatial =
+        stored_elements(layout_, src) / std::max<std::int64_t>(lanes.images * lanes.lanes, 1);
+    const std::int64_t chunks =
+        std::min(chunk_count(numel(src), kGrain, threads), std::max<std::int64_t>(lanes.images, 1));
     const bool average = average_;
-    return chunked(chunks, [=](const ExecuteArgs& args, std::int64_t i, std::int64_t count, std::byte*) {
-      const ChunkRange range = chunk_range(lanes.images, count, i);
-      const auto width = static_cast<std::size_t>(lanes.lanes);
-      for (std::int64_t image = range.begin; image < range.end; ++image) {
-        const float* in = floats(args.inputs[0]) + image * spatial * lanes.lanes;
-        float* out = floats(args.outputs[0]) + image * lanes.lanes;
-        if (width == 1) {
-          *out = average ? simd_sum(in, static_cast<std::size_t>(spatial)) : simd_max(in, static_cast<std::size_t>(spatial));
-        } else if (average) {
-          simd_column_sums(in, static_cast<std::size_t>(spatial), width, out);
-        } else {
-          simd_column_maxima(in, static_cast<std::size_t>(spatial), width, out);
-        }
-        if (average) run_simd(SimdOp::kScaleShift, out, nullptr, out, width, 1.0F / static_cast<float>(spatial), 0);
-      }
-    });
+    return chunked(chunks,
+                   [=](const ExecuteArgs& args, std::int64_t i, std::int64_t count, std::byte*) {
+                     const ChunkRange range = chunk_range(lanes.images, count, i);
+                     const auto width = static_cast<std::size_t>(lanes.lanes);
+                     for (std::int64_t image = range.begin; image < range.end; ++image) {
+                       const float* in = floats(args.inputs[0]) + image * spatial * lanes.lanes;
+                       float* out = floats(args.outputs[0]) + image * lanes.lanes;
+                       if (width == 1) {
+                         *out = average ? simd_sum(in, static_cast<std::size_t>(spatial))
+                                        : simd_max(in, static_cast<std::size_t>(spatial));
+                       } else if (average) {
+                         simd_column_sums(in, static_cast<std::size_t>(spatial), width, out);
+                       } else {
+                         simd_column_maxima(in, static_cast<std::size_t>(spatial), width, out);
+                       }
+                       if (average)
+                         run_simd(SimdOp::kScaleShift, out, nullptr, out, width,
+                                  1.0F / static_cast<float>(spatial), 0);
+                     }
+                   });
   }
 
  private:
@@ -228,7 +258,8 @@ class GlobalPoolKernel final : public LoadedKernel {
 
 }  // namespace
 
-Result<std::unique_ptr<LoadedKernel>> load_onednn_pool(const artefact::KernelSpec& spec, Constants) {
+Result<std::unique_ptr<LoadedKernel>> load_onednn_pool(const artefact::KernelSpec& spec,
+                                                       Constants) {
   TESSERA_ASSIGN(auto plan, plan_pool(spec));
   return std::unique_ptr<LoadedKernel>(new PoolKernel(std::move(plan), true));
 }
@@ -238,10 +269,13 @@ Result<std::unique_ptr<LoadedKernel>> load_pool(const artefact::KernelSpec& spec
   return std::unique_ptr<LoadedKernel>(new PoolKernel(std::move(plan), false));
 }
 
-Result<std::unique_ptr<LoadedKernel>> load_global_pool(const artefact::KernelSpec& spec, Constants) {
-  if (spec.steps.size() != 1 || spec.inputs.empty() || spec.outputs.size() != 1) return bad_spec(spec, "expected one step, an input and one output");
+Result<std::unique_ptr<LoadedKernel>> load_global_pool(const artefact::KernelSpec& spec,
+                                                       Constants) {
+  if (spec.steps.size() != 1 || spec.inputs.empty() || spec.outputs.size() != 1)
+    return bad_spec(spec, "expected one step, an input and one output");
   const auto& op = spec.steps[0].op_type;
-  return std::unique_ptr<LoadedKernel>(new GlobalPoolKernel(spec.inputs[0].layout, op == "GlobalAveragePool" || op == "ReduceMean"));
+  return std::unique_ptr<LoadedKernel>(
+      new GlobalPoolKernel(spec.inputs[0].layout, op == "GlobalAveragePool" || op == "ReduceMean"));
 }
 
 }  // namespace tessera::backends::cpu

@@ -19,12 +19,16 @@ struct PoolPlan {
 
   // First tap of each output along spatial dim `d` (may be negative): output * stride - begin.
   [[nodiscard]] std::int64_t begin_pad(std::size_t d, std::int64_t in, std::int64_t out) const;
-  // Where the padded input ends along `d`: taps beyond count for nothing, whatever count_include_pad says.
+  // Where the padded input ends along `d`: taps beyond count for nothing, whatever
+  // count_include_pad says.
   [[nodiscard]] std::int64_t padded_end(std::size_t d, std::int64_t in, std::int64_t out) const;
 
-  // The library's problem for `images` of the folded batch (see fold). Errors: windows that it would average otherwise.
-  [[nodiscard]] Result<PoolProblem> problem(const Dims& src, const Dims& dst, std::int64_t images) const;
-  // How many images of one channel block (of one channel, of all channels) the tensor holds, one after the other in memory.
+  // The library's problem for `images` of the folded batch (see fold). Errors: windows that it
+  // would average otherwise.
+  [[nodiscard]] Result<PoolProblem> problem(const Dims& src, const Dims& dst,
+                                            std::int64_t images) const;
+  // How many images of one channel block (of one channel, of all channels) the tensor holds, one
+  // after the other in memory.
   [[nodiscard]] std::int64_t folded_images(const Dims& dims) const;
 };
 

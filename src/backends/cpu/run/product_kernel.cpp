@@ -1,4 +1,5 @@
-// "onednn.matmul": a product through oneDNN, in row bands of the folded left operand, or in matrices of a batch.
+// "onednn.matmul": a product through oneDNN, in row bands of the folded left operand, or in
+// matrices of a batch.
 
 #include <algorithm>
 #include <map>
@@ -20,10 +21,15 @@ struct Chunk {
 
 class ProductKernel final : public LoadedKernel {
  public:
-  ProductKernel(artefact::KernelSpec spec, Constants constants, ProductPlan plan, ElementwiseProgram tail)
-      : spec_(std::move(spec)), constants_(constants.begin(), constants.end()), plan_(std::move(plan)), tail_(std::move(tail)) {}
+  ProductKernel(artefact::KernelSpec spec, Constants constants, ProductPlan plan,
+                ElementwiseProgram tail)
+      : spec_(std::move(spec)),
+        constants_(constants.begin(), constants.end()),
+        plan_(std::move(plan)),
+        tail_(std::move(tail)) {}
 
-  Result<std::unique_ptr<KernelInstance>> instantiate(const InstanceDims& dims, int threads) const override;
+  Result<std::unique_ptr<KernelInstance>> instantiate(const InstanceDims& dims,
+                                                      int threads) const override;
 
  private:
   friend class ProductInstance;
@@ -38,7 +44,9 @@ class ProductInstance final : public KernelInstance {
   explicit ProductInstance(const ProductKernel& kernel) : kernel_(kernel) {}
 
   Status build(const InstanceDims& dims, int threads);
-  [[nodiscard]] std::int64_t scratch_bytes() const override { return chunk_scratch_ * static_cast<std::int64_t>(chunks_.size()); }
+  [[nodiscard]] std::int64_t scratch_bytes() const override {
+    return chunk_scratch_ * static_cast<std::int64_t>(chunks_.size());
+  }
   Status execute(const ExecuteArgs& args) override;
 
  private:
@@ -48,7 +56,8 @@ class ProductInstance final : public KernelInstance {
   Status add_chunk(const InstanceDims& dims, ProductProblem problem, Cut cut, ChunkRange range);
   const float* operand(std::int32_t number, const ExecuteArgs& args) const {
     const OperandRef ref = operand_ref(kernel_.spec_, number);
-    return ref.kind == OperandRef::Kind::kInput ? floats(args.inputs[ref.index]) : floats(kernel_.constants_[ref.index].data());
+    return ref.kind == OperandRef::Kind::kInput ? floats(args.inputs[ref.index])
+                                                : floats(kernel_.constants_[ref.index].data());
   }
 
   const ProductKernel& kernel_;
@@ -61,17 +70,22 @@ class ProductInstance final : public KernelInstance {
 };
 
 ProductInstance::Cut ProductInstance::choose_cut(const ProductProblem& problem, int threads) const {
-  const double flops = 2.0 * static_cast<double>(numel(problem.dst.dims)) * static_cast<double>(problem.src.dims.back());
+  const double flops = 2.0 * static_cast<double>(numel(problem.dst.dims)) *
+                       static_cast<double>(problem.src.dims.back());
   if (threads <= 1 || flops < 2e5) return Cut::kNone;
   const std::size_t rank = problem.dst.dims.size();
-  if (rank == 2 && problem.src.layout.is_row_major() && problem.dst.dims[0] >= 2 * threads) return Cut::kRows;
+  if (rank == 2 && problem.src.layout.is_row_major() && problem.dst.dims[0] >= 2 * threads)
+    return Cut::kRows;
   // Columns are dense where the result is one row and the weights hold a column in one piece.
   const bool one_row = rank == 2 && problem.dst.dims[0] == 1 && !problem.weights.any;
-  if (one_row && problem.weights.layout.blocks.empty() && problem.weights.layout.order == std::vector<std::uint8_t>{1, 0}) return Cut::kColumns;
+  if (one_row && problem.weights.layout.blocks.empty() &&
+      problem.weights.layout.order == std::vector<std::uint8_t>{1, 0})
+    return Cut::kColumns;
   return Cut::kNone;
 }
 
-Status ProductInstance::add_chunk(const InstanceDims& dims, ProductProblem problem, Cut cut, ChunkRange range) {
+Status ProductInstance::add_chunk(const InstanceDims& dims, ProductProblem problem, Cut cut,
+                                  ChunkRange range) {
   const ProductPlan& plan = kernel_.plan_;
   Chunk chunk;
   const std::int64_t depth = problem.src.dims.back();
@@ -95,7 +109,8 @@ Status ProductInstance::add_chunk(const InstanceDims& dims, ProductProblem probl
       const Dims own = operand_dims(kernel_.spec_, dims, plan.epilogue.post_ops[i].operand);
       const bool full = numel(own) == numel(dims.outputs[0]);
       if (!full && (numel(own) != own.back() || own.back() != dims.outputs[0].back())) {
-        return fail(ErrorCode::kUnimplemented, "expected an operand of the result's dims or one row, found " + to_string(own));
+        return fail(ErrorCode::kUnimplemented,
+                    "expected an operand of the result's dims or one row, found " + to_string(own));
       }
       Dims seen = problem.dst.dims;
       if (!full) std::fill(seen.begin(), seen.end() - 1, 1);
@@ -119,11 +134,15 @@ Status ProductInstance::build(const InstanceDims& dims, int threads) {
   const ProductPlan& plan = kernel_.plan_;
   if (numel(dims.outputs[0]) == 0) return {};
   TESSERA_ASSIGN(const ProductProblem problem,
-                 plan.problem(operand_dims(kernel_.spec_, dims, plan.a_operand), operand_dims(kernel_.spec_, dims, plan.b_operand),
-                              dims.outputs[0], plan.b_layout));
+                 plan.problem(operand_dims(kernel_.spec_, dims, plan.a_operand),
+                              operand_dims(kernel_.spec_, dims, plan.b_operand), dims.outputs[0],
+                              plan.b_layout));
   const Cut cut = choose_cut(problem, threads);
-  const std::int64_t count = cut == Cut::kRows ? problem.dst.dims[0] : cut == Cut::kColumns ? problem.dst.dims[1] : 1;
-  const std::int64_t parts = cut == Cut::kNone ? 1 : std::min<std::int64_t>(count, std::int64_t{2} * threads);
+  const std::int64_t count = cut == Cut::kRows      ? problem.dst.dims[0]
+                             : cut == Cut::kColumns ? problem.dst.dims[1]
+                                                    : 1;
+  const std::int64_t parts =
+      cut == Cut::kNone ? 1 : std::min<std::int64_t>(count, std::int64_t{2} * threads);
   for (std::int64_t i = 0; i < parts; ++i) {
     const ChunkRange range = chunk_range(count, parts, i, count >= 64 ? 8 : 1);
     if (range.begin < range.end) TESSERA_TRY(add_chunk(dims, problem, cut, range));
@@ -145,25 +164,30 @@ Status ProductInstance::execute(const ExecuteArgs& args) {
   const float* b = operand(plan.b_operand, args);
   const float* bias = plan.epilogue.bias ? operand(*plan.epilogue.bias, args) : nullptr;
   float* result = floats(args.outputs[0]);
-  return run_chunks(args.parallel, static_cast<std::int64_t>(chunks_.size()), [&](std::int64_t i) -> Status {
-    Chunk& chunk = chunks_[static_cast<std::size_t>(i)];
-    std::byte* scratch = args.scratch + i * chunk_scratch_;
-    chunk.call->set(kSrc, a + chunk.src);
-    chunk.call->set(kWeights, b + chunk.weights);
-    if (bias != nullptr) chunk.call->set(kBias, bias + chunk.bias);
-    chunk.call->set(kDst, result + chunk.dst);
-    chunk.call->set(kScratch, scratch);
-    for (std::size_t p = 0; p < chunk.operands.size(); ++p) {
-      const std::int32_t number = plan.epilogue.post_ops[p].operand;
-      if (number >= 0) chunk.call->set(kPostOp + static_cast<int>(p), operand(number, args) + chunk.operands[p]);
-    }
-    TESSERA_TRY(chunk.call->run());
-    if (has_tail_) tail_.run(args, chunk.dst, chunk.dst + chunk.dst_elements, floats(scratch));
-    return {};
-  });
+  return run_chunks(args.parallel, static_cast<std::int64_t>(chunks_.size()),
+                    [&](std::int64_t i) -> Status {
+                      Chunk& chunk = chunks_[static_cast<std::size_t>(i)];
+                      std::byte* scratch = args.scratch + i * chunk_scratch_;
+                      chunk.call->set(kSrc, a + chunk.src);
+                      chunk.call->set(kWeights, b + chunk.weights);
+                      if (bias != nullptr) chunk.call->set(kBias, bias + chunk.bias);
+                      chunk.call->set(kDst, result + chunk.dst);
+                      chunk.call->set(kScratch, scratch);
+                      for (std::size_t p = 0; p < chunk.operands.size(); ++p) {
+                        const std::int32_t number = plan.epilogue.post_ops[p].operand;
+                        if (number >= 0)
+                          chunk.call->set(kPostOp + static_cast<int>(p),
+                                          operand(number, args) + chunk.operands[p]);
+                      }
+                      TESSERA_TRY(chunk.call->run());
+                      if (has_tail_)
+                        tail_.run(args, chunk.dst, chunk.dst + chunk.dst_elements, floats(scratch));
+                      return {};
+                    });
 }
 
-Result<std::unique_ptr<KernelInstance>> ProductKernel::instantiate(const InstanceDims& dims, int threads) const {
+Result<std::unique_ptr<KernelInstance>> ProductKernel::instantiate(const InstanceDims& dims,
+                                                                   int threads) const {
   auto instance = std::make_unique<ProductInstance>(*this);
   TESSERA_TRY(instance->build(dims, threads));
   return std::unique_ptr<KernelInstance>(std::move(instance));
@@ -171,15 +195,18 @@ Result<std::unique_ptr<KernelInstance>> ProductKernel::instantiate(const Instanc
 
 }  // namespace
 
-Result<std::unique_ptr<LoadedKernel>> load_product(const artefact::KernelSpec& spec, Constants constants) {
+Result<std::unique_ptr<LoadedKernel>> load_product(const artefact::KernelSpec& spec,
+                                                   Constants constants) {
   const auto option = spec.options.find("post_op_steps");
-  const std::size_t steps = option == spec.options.end() ? 0 : static_cast<std::size_t>(option->second);
+  const std::size_t steps =
+      option == spec.options.end() ? 0 : static_cast<std::size_t>(option->second);
   TESSERA_ASSIGN(ProductPlan plan, plan_product(spec, constants, steps));
   ElementwiseProgram tail;
   if (spec.steps.size() > 1 + steps) {
     TESSERA_ASSIGN(tail, ElementwiseProgram::parse(spec, constants, 1 + steps));
   }
-  return std::unique_ptr<LoadedKernel>(new ProductKernel(spec, constants, std::move(plan), std::move(tail)));
+  return std::unique_ptr<LoadedKernel>(
+      new ProductKernel(spec, constants, std::move(plan), std::move(tail)));
 }
 
 }  // namespace tessera::backends::cpu

@@ -22,7 +22,8 @@ Layout swap_last_two(Layout layout, std::size_t rank) {
   };
   for (auto& dim : layout.order) dim = swapped(dim);
   for (auto& [dim, size] : layout.blocks) dim = swapped(dim);
-  if (layout.blocks.empty() && std::is_sorted(layout.order.begin(), layout.order.end())) layout.order.clear();
+  if (layout.blocks.empty() && std::is_sorted(layout.order.begin(), layout.order.end()))
+    layout.order.clear();
   return layout;
 }
 
@@ -34,9 +35,12 @@ Dims as_matrix(const Dims& dims, bool column) {
 
 }  // namespace
 
-Layout ProductPlan::to_onnx_layout(const Layout& library, std::size_t rank) const { return transpose_b ? swap_last_two(library, rank) : library; }
+Layout ProductPlan::to_onnx_layout(const Layout& library, std::size_t rank) const {
+  return transpose_b ? swap_last_two(library, rank) : library;
+}
 
-Result<ProductProblem> ProductPlan::problem(const Dims& a, const Dims& b, const Dims& dst, const std::optional<Layout>& weights) const {
+Result<ProductProblem> ProductPlan::problem(const Dims& a, const Dims& b, const Dims& dst,
+                                            const std::optional<Layout>& weights) const {
   Dims left = as_matrix(a, false);
   Dims right = as_matrix(b, true);
   Layout left_layout;
@@ -53,7 +57,9 @@ Result<ProductProblem> ProductPlan::problem(const Dims& a, const Dims& b, const 
   const std::int64_t depth = left.back();
   const std::int64_t columns = right.back();
   if (right[right.size() - 2] != depth) {
-    return fail(ErrorCode::kInvalidArgument, fmt::format("expected operands that agree in the inner size, found {} and {}", to_string(a), to_string(b)));
+    return fail(ErrorCode::kInvalidArgument,
+                fmt::format("expected operands that agree in the inner size, found {} and {}",
+                            to_string(a), to_string(b)));
   }
   const bool one_matrix = numel(right) == depth * columns;
   const std::int64_t batch = numel(dst) / std::max<std::int64_t>(rows * columns, 1);
@@ -67,7 +73,8 @@ Result<ProductProblem> ProductPlan::problem(const Dims& a, const Dims& b, const 
       const Layout full = right_layout.order.empty() ? identity_order(right.size()) : right_layout;
       right_layout = {};
       for (const std::uint8_t dim : full.order) {
-        if (dim + 2U >= right.size()) right_layout.order.push_back(static_cast<std::uint8_t>(dim + 2 - right.size()));
+        if (dim + 2U >= right.size())
+          right_layout.order.push_back(static_cast<std::uint8_t>(dim + 2 - right.size()));
       }
     }
     result.weights.layout = right_layout;
@@ -78,11 +85,14 @@ Result<ProductProblem> ProductPlan::problem(const Dims& a, const Dims& b, const 
       wide.insert(wide.end(), dims.begin(), dims.end());
       return wide;
     };
-    if (!left_layout.is_row_major() && rank != left.size()) return fail(ErrorCode::kUnimplemented, "expected a transposed A of the full rank");
+    if (!left_layout.is_row_major() && rank != left.size())
+      return fail(ErrorCode::kUnimplemented, "expected a transposed A of the full rank");
     Dims wide_dst = widened(dst.size() < 2 ? Dims{rows, columns} : dst);
     if (a.size() == 1 || b.size() == 1) {
       wide_dst = widened(Dims{rows, columns});
-      if (rank > 2) return fail(ErrorCode::kUnimplemented, fmt::format("expected matrices, found {} times {}", to_string(a), to_string(b)));
+      if (rank > 2)
+        return fail(ErrorCode::kUnimplemented, fmt::format("expected matrices, found {} times {}",
+                                                           to_string(a), to_string(b)));
     }
     result.src = {widened(left), left_layout, false};
     result.weights = {widened(right), right_layout, !weights};
@@ -93,8 +103,10 @@ Result<ProductProblem> ProductPlan::problem(const Dims& a, const Dims& b, const 
   return result;
 }
 
-Result<ProductPlan> plan_product(const artefact::KernelSpec& spec, Constants constants, std::size_t epilogue_steps) {
-  if (spec.steps.empty() || spec.outputs.size() != 1) return bad_spec(spec, "expected steps and one output");
+Result<ProductPlan> plan_product(const artefact::KernelSpec& spec, Constants constants,
+                                 std::size_t epilogue_steps) {
+  if (spec.steps.empty() || spec.outputs.size() != 1)
+    return bad_spec(spec, "expected steps and one output");
   const auto& step = spec.steps[0];
   ProductPlan plan;
   plan.gemm = step.op_type == "Gemm";
@@ -103,7 +115,9 @@ Result<ProductPlan> plan_product(const artefact::KernelSpec& spec, Constants con
   for (const std::int32_t number : {plan.a_operand, plan.b_operand}) {
     const auto* decl = operand_decl(spec, number);
     if (decl == nullptr) return bad_spec(spec, "expected operands from outside");
-    if (decl->dtype != DType::kFp32) return fail(ErrorCode::kUnimplemented, fmt::format("expected fp32, found {}", to_string(decl->dtype)));
+    if (decl->dtype != DType::kFp32)
+      return fail(ErrorCode::kUnimplemented,
+                  fmt::format("expected fp32, found {}", to_string(decl->dtype)));
   }
   if (plan.gemm) {
     plan.transpose_a = step.attributes.get_int("transA", 0) != 0;
@@ -111,7 +125,8 @@ Result<ProductPlan> plan_product(const artefact::KernelSpec& spec, Constants con
     for (const char* name : {"alpha", "beta"}) {
       const float value = step.attributes.get_float(name, 1);
       if (value != 1 && !(name == std::string_view("beta") && step_input(step, 2) < 0)) {
-        return fail(ErrorCode::kUnimplemented, fmt::format("attribute '{}': expected 1, found {}", name, value));
+        return fail(ErrorCode::kUnimplemented,
+                    fmt::format("attribute '{}': expected 1, found {}", name, value));
       }
     }
   }
@@ -123,16 +138,22 @@ Result<ProductPlan> plan_product(const artefact::KernelSpec& spec, Constants con
     plan.epilogue = std::move(cut);
     if (bias < 0) return plan;
     const auto* decl = operand_decl(spec, bias);
-    if (decl == nullptr || decl->dtype != DType::kFp32) return bad_spec(spec, "expected an fp32 C from outside");
+    if (decl == nullptr || decl->dtype != DType::kFp32)
+      return bad_spec(spec, "expected an fp32 C from outside");
     const bool row = !decl->shape.empty() && decl->shape.back() == spec.outputs[0].shape.back() &&
-                     std::all_of(decl->shape.begin(), decl->shape.end() - 1, [](const Dim& d) { return d.constant() == 1; });
+                     std::all_of(decl->shape.begin(), decl->shape.end() - 1,
+                                 [](const Dim& d) { return d.constant() == 1; });
     if (!row) {
-      return fail(ErrorCode::kUnimplemented, fmt::format("input 'C': expected one value for each column, found {}", to_string(decl->shape)));
+      return fail(ErrorCode::kUnimplemented,
+                  fmt::format("input 'C': expected one value for each column, found {}",
+                              to_string(decl->shape)));
     }
     plan.epilogue.bias = bias;
     return plan;
   }
-  return bad_spec(spec, fmt::format("expected an epilogue of which oneDNN takes {} steps, found another", epilogue_steps));
+  return bad_spec(spec,
+                  fmt::format("expected an epilogue of which oneDNN takes {} steps, found another",
+                              epilogue_steps));
 }
 
 }  // namespace tessera::backends::cpu

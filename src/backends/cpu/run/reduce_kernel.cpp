@@ -86,7 +86,9 @@ std::int64_t offset_of(std::int64_t index, const Dims& sizes, const Dims& stride
   return offset;
 }
 
-bool is_fast(ReduceKind kind) { return kind == ReduceKind::kSum || kind == ReduceKind::kMean || kind == ReduceKind::kMax; }
+bool is_fast(ReduceKind kind) {
+  return kind == ReduceKind::kSum || kind == ReduceKind::kMean || kind == ReduceKind::kMax;
+}
 
 // One output element. LogSumExp is shifted by the largest input, so that it does not overflow.
 float reduce_one(ReduceKind kind, const float* base, const Loops& loops) {
@@ -99,12 +101,14 @@ float reduce_one(ReduceKind kind, const float* base, const Loops& loops) {
   double top = 0;
   if (kind == ReduceKind::kLogSumExp) {
     top = -HUGE_VAL;
-    for (std::int64_t i = 0; i < loops.inputs_each; ++i) top = std::max<double>(top, base[offset_of(i, loops.reduced, loops.reduced_strides)]);
+    for (std::int64_t i = 0; i < loops.inputs_each; ++i)
+      top = std::max<double>(top, base[offset_of(i, loops.reduced, loops.reduced_strides)]);
     if (!std::isfinite(top)) top = 0;
   }
   double total = start_of(kind);
   for (std::int64_t i = 0; i < loops.inputs_each; ++i) {
-    const double x = static_cast<double>(base[offset_of(i, loops.reduced, loops.reduced_strides)]) - top;
+    const double x =
+        static_cast<double>(base[offset_of(i, loops.reduced, loops.reduced_strides)]) - top;
     total = accumulate(kind, total, x);
   }
   if (kind == ReduceKind::kLogSumExp) return static_cast<float>(std::log(total) + top);
@@ -114,15 +118,19 @@ float reduce_one(ReduceKind kind, const float* base, const Loops& loops) {
 class ReduceKernel final : public LoadedKernel {
  public:
   explicit ReduceKernel(ReducePlan plan) : plan_(std::move(plan)) {}
-  Result<std::unique_ptr<KernelInstance>> instantiate(const InstanceDims& dims, int threads) const override {
+  Result<std::unique_ptr<KernelInstance>> instantiate(const InstanceDims& dims,
+                                                      int threads) const override {
     const Loops loops = loops_of(dims.inputs[0], plan_.reduced);
     const ReduceKind kind = plan_.kind;
     // Columns under each other are summed as vectors.
-    const bool columns = is_fast(kind) && loops.reduced.size() == 1 && loops.reduced_strides[0] > 1 && loops.inputs_each > 0;
+    const bool columns = is_fast(kind) && loops.reduced.size() == 1 &&
+                         loops.reduced_strides[0] > 1 && loops.inputs_each > 0;
     const std::int64_t inner = columns ? loops.reduced_strides[0] : 1;
     const std::int64_t units = loops.outputs / std::max<std::int64_t>(inner, 1);
-    const std::int64_t chunks = std::min(chunk_count(numel(dims.inputs[0]), kGrain, threads), std::max<std::int64_t>(units, 1));
-    return chunked(chunks, [=](const ExecuteArgs& args, std::int64_t i, std::int64_t count, std::byte*) {
+    const std::int64_t chunks = std::min(chunk_count(numel(dims.inputs[0]), kGrain, threads),
+                                         std::max<std::int64_t>(units, 1));
+    return chunked(chunks, [=](const ExecuteArgs& args, std::int64_t i, std::int64_t count,
+                               std::byte*) {
       const ChunkRange range = chunk_range(units, count, i);
       const float* in = floats(args.inputs[0]);
       float* out = floats(args.outputs[0]);
@@ -139,7 +147,9 @@ class ReduceKernel final : public LoadedKernel {
         } else {
           simd_column_sums(base, static_cast<std::size_t>(loops.inputs_each), width, to);
         }
-        if (kind == ReduceKind::kMean) run_simd(SimdOp::kScaleShift, to, nullptr, to, width, 1.0F / static_cast<float>(loops.inputs_each), 0);
+        if (kind == ReduceKind::kMean)
+          run_simd(SimdOp::kScaleShift, to, nullptr, to, width,
+                   1.0F / static_cast<float>(loops.inputs_each), 0);
       }
     });
   }
@@ -151,8 +161,10 @@ class ReduceKernel final : public LoadedKernel {
 class ArgReduceKernel final : public LoadedKernel {
  public:
   explicit ArgReduceKernel(ReducePlan plan) : plan_(std::move(plan)) {}
-  Result<std::unique_ptr<KernelInstance>> instantiate(const InstanceDims& dims, int) const override {
-    const auto axis = static_cast<std::size_t>(std::find(plan_.reduced.begin(), plan_.reduced.end(), true) - plan_.reduced.begin());
+  Result<std::unique_ptr<KernelInstance>> instantiate(const InstanceDims& dims,
+                                                      int) const override {
+    const auto axis = static_cast<std::size_t>(
+        std::find(plan_.reduced.begin(), plan_.reduced.end(), true) - plan_.reduced.begin());
     const AxisSplit split = split_at_axis({}, dims.inputs[0], axis);
     const bool largest = plan_.kind == ReduceKind::kArgMax;
     const bool last = plan_.select_last;
@@ -180,19 +192,27 @@ class ArgReduceKernel final : public LoadedKernel {
 }  // namespace
 
 Result<ReducePlan> plan_reduce(const artefact::KernelSpec& spec, Constants constants) {
-  if (spec.steps.size() != 1 || spec.inputs.empty() || spec.outputs.size() != 1) return bad_spec(spec, "expected one step, an input and one output");
+  if (spec.steps.size() != 1 || spec.inputs.empty() || spec.outputs.size() != 1)
+    return bad_spec(spec, "expected one step, an input and one output");
   const auto& step = spec.steps[0];
   struct Entry {
     std::string_view name;
     ReduceKind kind;
   };
-  constexpr std::array kinds = {Entry{"ReduceSum", ReduceKind::kSum},       Entry{"ReduceMean", ReduceKind::kMean},  Entry{"ReduceMax", ReduceKind::kMax},
-                                Entry{"ReduceMin", ReduceKind::kMin},       Entry{"ReduceProd", ReduceKind::kProd},  Entry{"ReduceSumSquare", ReduceKind::kSumSquare},
-                                Entry{"ReduceL1", ReduceKind::kL1},         Entry{"ReduceL2", ReduceKind::kL2},      Entry{"ReduceLogSum", ReduceKind::kLogSum},
-                                Entry{"ReduceLogSumExp", ReduceKind::kLogSumExp}, Entry{"ArgMax", ReduceKind::kArgMax}, Entry{"ArgMin", ReduceKind::kArgMin}};
-  const auto entry = std::find_if(kinds.begin(), kinds.end(), [&](const Entry& e) { return e.name == step.op_type; });
-  if (entry == kinds.end()) return bad_spec(spec, fmt::format("expected a reduction, found {}", step.op_type));
-  if (spec.inputs[0].dtype != DType::kFp32) return fail(ErrorCode::kUnimplemented, fmt::format("{}: expected fp32, found {}", step.op_type, to_string(spec.inputs[0].dtype)));
+  constexpr std::array kinds = {
+      Entry{"ReduceSum", ReduceKind::kSum},       Entry{"ReduceMean", ReduceKind::kMean},
+      Entry{"ReduceMax", ReduceKind::kMax},       Entry{"ReduceMin", ReduceKind::kMin},
+      Entry{"ReduceProd", ReduceKind::kProd},     Entry{"ReduceSumSquare", ReduceKind::kSumSquare},
+      Entry{"ReduceL1", ReduceKind::kL1},         Entry{"ReduceL2", ReduceKind::kL2},
+      Entry{"ReduceLogSum", ReduceKind::kLogSum}, Entry{"ReduceLogSumExp", ReduceKind::kLogSumExp},
+      Entry{"ArgMax", ReduceKind::kArgMax},       Entry{"ArgMin", ReduceKind::kArgMin}};
+  const auto entry = std::find_if(kinds.begin(), kinds.end(),
+                                  [&](const Entry& e) { return e.name == step.op_type; });
+  if (entry == kinds.end())
+    return bad_spec(spec, fmt::format("expected a reduction, found {}", step.op_type));
+  if (spec.inputs[0].dtype != DType::kFp32)
+    return fail(ErrorCode::kUnimplemented, fmt::format("{}: expected fp32, found {}", step.op_type,
+                                                       to_string(spec.inputs[0].dtype)));
   ReducePlan plan;
   plan.kind = entry->kind;
   plan.select_last = step.attributes.get_int("select_last_index", 0) != 0;
@@ -201,26 +221,35 @@ Result<ReducePlan> plan_reduce(const artefact::KernelSpec& spec, Constants const
   std::vector<std::int64_t> axes;
   if (plan.kind == ReduceKind::kArgMax || plan.kind == ReduceKind::kArgMin) {
     axes = {step.attributes.get_int("axis", 0)};
-    if (rank == 0) return fail(ErrorCode::kUnimplemented, fmt::format("{}: expected a rank of 1 or more, found a scalar", step.op_type));
+    if (rank == 0)
+      return fail(ErrorCode::kUnimplemented,
+                  fmt::format("{}: expected a rank of 1 or more, found a scalar", step.op_type));
   } else {
     TESSERA_ASSIGN(axes, constant_ints(spec, constants, step_input(step, 1)));
     if (axes.empty() && step.attributes.get_int("noop_with_empty_axes", 0) != 0) {
-      return fail(ErrorCode::kUnimplemented, fmt::format("{}: attribute 'noop_with_empty_axes': expected axes beside it, found none", step.op_type));
+      return fail(
+          ErrorCode::kUnimplemented,
+          fmt::format("{}: attribute 'noop_with_empty_axes': expected axes beside it, found none",
+                      step.op_type));
     }
     if (axes.empty()) {
       for (std::int64_t d = 0; d < rank; ++d) axes.push_back(d);
     }
   }
   for (const std::int64_t axis : axes) {
-    if (axis < -rank || axis >= rank) return bad_spec(spec, fmt::format("axes: expected values from {} to {}, found {}", -rank, rank - 1, axis));
+    if (axis < -rank || axis >= rank)
+      return bad_spec(spec, fmt::format("axes: expected values from {} to {}, found {}", -rank,
+                                        rank - 1, axis));
     plan.reduced[static_cast<std::size_t>(axis < 0 ? axis + rank : axis)] = true;
   }
   return plan;
 }
 
-Result<std::unique_ptr<LoadedKernel>> load_reduce(const artefact::KernelSpec& spec, Constants constants) {
+Result<std::unique_ptr<LoadedKernel>> load_reduce(const artefact::KernelSpec& spec,
+                                                  Constants constants) {
   TESSERA_ASSIGN(auto plan, plan_reduce(spec, constants));
-  if (plan.kind == ReduceKind::kArgMax || plan.kind == ReduceKind::kArgMin) return std::unique_ptr<LoadedKernel>(new ArgReduceKernel(std::move(plan)));
+  if (plan.kind == ReduceKind::kArgMax || plan.kind == ReduceKind::kArgMin)
+    return std::unique_ptr<LoadedKernel>(new ArgReduceKernel(std::move(plan)));
   return std::unique_ptr<LoadedKernel>(new ReduceKernel(std::move(plan)));
 }
 

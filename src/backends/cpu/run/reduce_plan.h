@@ -8,7 +8,20 @@
 
 namespace tessera::backends::cpu {
 
-enum class ReduceKind : std::uint8_t { kSum, kMean, kMax, kMin, kProd, kSumSquare, kL1, kL2, kLogSum, kLogSumExp, kArgMax, kArgMin };
+enum class ReduceKind : std::uint8_t {
+  kSum,
+  kMean,
+  kMax,
+  kMin,
+  kProd,
+  kSumSquare,
+  kL1,
+  kL2,
+  kLogSum,
+  kLogSumExp,
+  kArgMax,
+  kArgMin
+};
 
 struct ReducePlan {
   ReduceKind kind = ReduceKind::kSum;

@@ -1,4 +1,5 @@
-// "cpu.resize": Resize of the spatial dims, nearest or linear, in row-major, channel-blocked and channels-last layouts.
+// "cpu.resize": Resize of the spatial dims, nearest or linear, in row-major, channel-blocked and
+// channels-last layouts.
 
 #include <fmt/format.h>
 
@@ -53,8 +54,12 @@ class Resizer {
   }
 
  private:
-  [[nodiscard]] std::int64_t size(std::size_t d) const { return static_cast<std::int64_t>(taps_[d].size()); }
-  [[nodiscard]] std::int64_t line(std::int64_t z, std::int64_t y) const { return (z * in_[1] + y) * in_[2] * lanes_; }
+  [[nodiscard]] std::int64_t size(std::size_t d) const {
+    return static_cast<std::int64_t>(taps_[d].size());
+  }
+  [[nodiscard]] std::int64_t line(std::int64_t z, std::int64_t y) const {
+    return (z * in_[1] + y) * in_[2] * lanes_;
+  }
 
   void nearest_row(const float* in, float* out) const {
     for (const auto& x : taps_[2]) {
@@ -67,11 +72,13 @@ class Resizer {
     }
   }
 
-  void linear_row(const float* image, const ResizePlan::Tap& z, const ResizePlan::Tap& y, float* out) const {
-    const std::array<std::pair<const float*, float>, 4> lines = {{{image + line(z.low, y.low), (1 - z.share) * (1 - y.share)},
-                                                                  {image + line(z.low, y.high), (1 - z.share) * y.share},
-                                                                  {image + line(z.high, y.low), z.share * (1 - y.share)},
-                                                                  {image + line(z.high, y.high), z.share * y.share}}};
+  void linear_row(const float* image, const ResizePlan::Tap& z, const ResizePlan::Tap& y,
+                  float* out) const {
+    const std::array<std::pair<const float*, float>, 4> lines = {
+        {{image + line(z.low, y.low), (1 - z.share) * (1 - y.share)},
+         {image + line(z.low, y.high), (1 - z.share) * y.share},
+         {image + line(z.high, y.low), z.share * (1 - y.share)},
+         {image + line(z.high, y.high), z.share * y.share}}};
     std::fill_n(out, row_elements(), 0.0F);
     for (const auto& [in, weight] : lines) {
       if (weight == 0) continue;
@@ -81,7 +88,8 @@ class Resizer {
         const float* high = in + x.high * lanes_;
         const float w0 = weight * (1 - x.share);
         const float w1 = weight * x.share;
-        for (std::int64_t lane = 0; lane < lanes_; ++lane) to[lane] += w0 * low[lane] + w1 * high[lane];
+        for (std::int64_t lane = 0; lane < lanes_; ++lane)
+          to[lane] += w0 * low[lane] + w1 * high[lane];
         to += lanes_;
       }
     }
@@ -97,19 +105,26 @@ class Resizer {
 class ResizeKernel final : public LoadedKernel {
  public:
   explicit ResizeKernel(ResizePlan plan) : plan_(std::move(plan)) {}
-  Result<std::unique_ptr<KernelInstance>> instantiate(const InstanceDims& dims, int threads) const override {
+  Result<std::unique_ptr<KernelInstance>> instantiate(const InstanceDims& dims,
+                                                      int threads) const override {
     const Dims& src = dims.inputs[0];
     const Dims& dst = dims.outputs[0];
     if (src[0] != dst[0] || src[1] != dst[1]) {
-      return fail(ErrorCode::kUnimplemented, fmt::format("Resize: expected spatial dims alone to change, found {} to {}", to_string(src), to_string(dst)));
+      return fail(ErrorCode::kUnimplemented,
+                  fmt::format("Resize: expected spatial dims alone to change, found {} to {}",
+                              to_string(src), to_string(dst)));
     }
     Resizer resizer(plan_, src, dst);
     const std::int64_t rows = resizer.rows();
-    const std::int64_t chunks = std::min(chunk_count(rows * resizer.row_elements(), kGrain, threads), std::max<std::int64_t>(rows, 1));
-    return chunked(chunks, [resizer = std::move(resizer), rows](const ExecuteArgs& args, std::int64_t i, std::int64_t count, std::byte*) {
-      const ChunkRange range = chunk_range(rows, count, i);
-      resizer.run(floats(args.inputs[0]), floats(args.outputs[0]), range.begin, range.end);
-    });
+    const std::int64_t chunks =
+        std::min(chunk_count(rows * resizer.row_elements(), kGrain, threads),
+                 std::max<std::int64_t>(rows, 1));
+    return chunked(
+        chunks, [resizer = std::move(resizer), rows](const ExecuteArgs& args, std::int64_t i,
+                                                     std::int64_t count, std::byte*) {
+          const ChunkRange range = chunk_range(rows, count, i);
+          resizer.run(floats(args.inputs[0]), floats(args.outputs[0]), range.begin, range.end);
+        });
   }
 
  private:
@@ -118,9 +133,11 @@ class ResizeKernel final : public LoadedKernel {
 
 }  // namespace
 
-std::vector<ResizePlan::Tap> ResizePlan::taps(std::size_t d, std::int64_t in, std::int64_t out) const {
+std::vector<ResizePlan::Tap> ResizePlan::taps(std::size_t d, std::int64_t in,
+                                              std::int64_t out) const {
   std::vector<Tap> result;
-  const double scale = scales.empty() ? static_cast<double>(out) / static_cast<double>(in) : static_cast<double>(scales[d]);
+  const double scale = scales.empty() ? static_cast<double>(out) / static_cast<double>(in)
+                                      : static_cast<double>(scales[d]);
   const auto last = static_cast<double>(in - 1);
   for (std::int64_t o = 0; o < out; ++o) {
     const auto x = static_cast<double>(o);
@@ -151,26 +168,35 @@ std::vector<ResizePlan::Tap> ResizePlan::taps(std::size_t d, std::int64_t in, st
 }
 
 Result<ResizePlan> plan_resize(const artefact::KernelSpec& spec, Constants constants) {
-  if (spec.steps.size() != 1 || spec.inputs.empty() || spec.outputs.size() != 1 || step_input(spec.steps[0], 0) != 0) {
+  if (spec.steps.size() != 1 || spec.inputs.empty() || spec.outputs.size() != 1 ||
+      step_input(spec.steps[0], 0) != 0) {
     return bad_spec(spec, "expected one step of an input computed at run time, and one output");
   }
   const auto& step = spec.steps[0];
   ResizePlan plan;
-  const auto refuse = [](std::string_view attribute, std::string_view expected, std::string_view found) {
-    return fail(ErrorCode::kUnimplemented, fmt::format("Resize: attribute '{}': expected {}, found {}", attribute, expected, found));
+  const auto refuse = [](std::string_view attribute, std::string_view expected,
+                         std::string_view found) {
+    return fail(
+        ErrorCode::kUnimplemented,
+        fmt::format("Resize: attribute '{}': expected {}, found {}", attribute, expected, found));
   };
   const std::string mode = step.attributes.get_string("mode", "nearest");
   if (mode != "nearest" && mode != "linear") return refuse("mode", "nearest or linear", mode);
   plan.linear = mode == "linear";
   plan.coordinates = step.attributes.get_string("coordinate_transformation_mode", "half_pixel");
-  if (plan.coordinates == "tf_crop_and_resize") return refuse("coordinate_transformation_mode", "a mode without a region", plan.coordinates);
+  if (plan.coordinates == "tf_crop_and_resize")
+    return refuse("coordinate_transformation_mode", "a mode without a region", plan.coordinates);
   plan.nearest = step.attributes.get_string("nearest_mode", "round_prefer_floor");
   if (step.attributes.get_int("antialias", 0) != 0) return refuse("antialias", "0", "1");
   const std::string policy = step.attributes.get_string("keep_aspect_ratio_policy", "stretch");
   if (policy != "stretch") return refuse("keep_aspect_ratio_policy", "stretch", policy);
   const std::size_t rank = spec.inputs[0].shape.size();
-  if (rank < 3 || rank > 5) return fail(ErrorCode::kUnimplemented, fmt::format("Resize: expected a rank of 3 to 5, found {}", rank));
-  if (spec.inputs[0].dtype != DType::kFp32) return fail(ErrorCode::kUnimplemented, fmt::format("Resize: expected fp32, found {}", to_string(spec.inputs[0].dtype)));
+  if (rank < 3 || rank > 5)
+    return fail(ErrorCode::kUnimplemented,
+                fmt::format("Resize: expected a rank of 3 to 5, found {}", rank));
+  if (spec.inputs[0].dtype != DType::kFp32)
+    return fail(ErrorCode::kUnimplemented,
+                fmt::format("Resize: expected fp32, found {}", to_string(spec.inputs[0].dtype)));
   const OperandRef scales = operand_ref(spec, step_input(step, 2));
   if (scales.kind == OperandRef::Kind::kConstant) {
     const auto dims = constant_dims(spec.constants[scales.index].shape);
@@ -179,21 +205,28 @@ Result<ResizePlan> plan_resize(const artefact::KernelSpec& spec, Constants const
     const float* values = floats(constants[scales.index].data());
     if (count > 0) {
       plan.scales.assign(rank, 1.0F);
-      const std::int64_t expected = axes.empty() ? static_cast<std::int64_t>(rank) : static_cast<std::int64_t>(axes.size());
-      if (count != expected) return fail(ErrorCode::kInvalidArgument, fmt::format("Resize: input 'scales': expected {} values, found {}", expected, count));
+      const std::int64_t expected =
+          axes.empty() ? static_cast<std::int64_t>(rank) : static_cast<std::int64_t>(axes.size());
+      if (count != expected)
+        return fail(
+            ErrorCode::kInvalidArgument,
+            fmt::format("Resize: input 'scales': expected {} values, found {}", expected, count));
       for (std::int64_t i = 0; i < count; ++i) {
         const std::int64_t axis = axes.empty() ? i : axes[static_cast<std::size_t>(i)];
-        plan.scales[static_cast<std::size_t>(axis < 0 ? axis + static_cast<std::int64_t>(rank) : axis)] = values[i];
+        plan.scales[static_cast<std::size_t>(axis < 0 ? axis + static_cast<std::int64_t>(rank)
+                                                      : axis)] = values[i];
       }
     }
   } else if (scales.kind != OperandRef::Kind::kOmitted) {
-    return fail(ErrorCode::kUnimplemented, "Resize: input 'scales': expected a constant, found one computed at run time");
+    return fail(ErrorCode::kUnimplemented,
+                "Resize: input 'scales': expected a constant, found one computed at run time");
   }
   plan.layout = spec.inputs[0].layout;
   return plan;
 }
 
-Result<std::unique_ptr<LoadedKernel>> load_resize(const artefact::KernelSpec& spec, Constants constants) {
+Result<std::unique_ptr<LoadedKernel>> load_resize(const artefact::KernelSpec& spec,
+                                                  Constants constants) {
   TESSERA_ASSIGN(auto plan, plan_resize(spec, constants));
   return std::unique_ptr<LoadedKernel>(new ResizeKernel(std::move(plan)));
 }

@@ -10,9 +10,9 @@ namespace tessera::backends::cpu {
 
 struct ResizePlan {
   bool linear = false;
-  std::string coordinates;   // coordinate_transformation_mode
-  std::string nearest;       // nearest_mode
-  std::vector<float> scales; // for each dim; empty: sizes decide
+  std::string coordinates;    // coordinate_transformation_mode
+  std::string nearest;        // nearest_mode
+  std::vector<float> scales;  // for each dim; empty: sizes decide
   Layout layout;
 
   // The two source indices of each output along dim `d`, and the share of the second.

@@ -31,24 +31,34 @@ void where(const void* const* data, const std::int64_t* steps, void* out, std::i
   const auto* a = static_cast<const T*>(data[1]);
   const auto* b = static_cast<const T*>(data[2]);
   auto* y = static_cast<T*>(out);
-  for (std::int64_t i = 0; i < count; ++i) y[i] = condition[i * steps[0]] != 0 ? a[i * steps[1]] : b[i * steps[2]];
+  for (std::int64_t i = 0; i < count; ++i)
+    y[i] = condition[i * steps[0]] != 0 ? a[i * steps[1]] : b[i * steps[2]];
 }
 
 // Integers wrap; they are computed without a sign.
 template <typename T>
-using Wrapping = std::conditional_t<std::is_integral_v<T>, std::make_unsigned<T>, std::type_identity<T>>;
+using Wrapping =
+    std::conditional_t<std::is_integral_v<T>, std::make_unsigned<T>, std::type_identity<T>>;
 
 template <typename T>
 struct Add {
-  T operator()(T a, T b) const { return static_cast<T>(static_cast<typename Wrapping<T>::type>(a) + static_cast<typename Wrapping<T>::type>(b)); }
+  T operator()(T a, T b) const {
+    return static_cast<T>(static_cast<typename Wrapping<T>::type>(a) +
+                          static_cast<typename Wrapping<T>::type>(b));
+  }
 };
 template <typename T>
 struct Sub {
-  T operator()(T a, T b) const { return static_cast<T>(static_cast<typename Wrapping<T>::type>(a) - static_cast<typename Wrapping<T>::type>(b)); }
+  T operator()(T a, T b) const {
+    return static_cast<T>(static_cast<typename Wrapping<T>::type>(a) -
+                          static_cast<typename Wrapping<T>::type>(b));
+  }
 };
 template <typename T>
 struct Mul {
-  T operator()(T a, T b) const { return static_cast<T>(static_cast<std::uint64_t>(a) * static_cast<std::uint64_t>(b)); }
+  T operator()(T a, T b) const {
+    return static_cast<T>(static_cast<std::uint64_t>(a) * static_cast<std::uint64_t>(b));
+  }
 };
 template <>
 struct Mul<double> {
@@ -139,7 +149,8 @@ struct Cast {
   Out operator()(In a) const {
     if constexpr (std::is_same_v<Out, bool>) return a != In{};
     if constexpr (std::is_floating_point_v<In> && std::is_integral_v<Out>) {
-      // What the processor gives for values that do not fit differs from width to width; by way of int64 it is one rule.
+      // What the processor gives for values that do not fit differs from width to width; by way of
+      // int64 it is one rule.
       if (!(a > -9.2e18 && a < 9.2e18)) return static_cast<Out>(INT64_MIN);
       return static_cast<Out>(static_cast<std::int64_t>(a));
     } else {
@@ -228,11 +239,17 @@ ScalarFn of_dtype(std::string_view op, DType in, DType out) {
   const bool compares = out == DType::kBool;
   switch (in) {
     case DType::kBool: return logic(op);
-    case DType::kFp32: return !compares ? nullptr : op == "IsNaN" ? loop1<float, bool, IsNan> : comparison<float>(op);
+    case DType::kFp32:
+      return !compares       ? nullptr
+             : op == "IsNaN" ? loop1<float, bool, IsNan>
+                             : comparison<float>(op);
     case DType::kFp64: return compares ? comparison<double>(op) : arithmetic<double>(op);
-    case DType::kInt32: return compares ? comparison<std::int32_t>(op) : arithmetic<std::int32_t>(op);
-    case DType::kInt64: return compares ? comparison<std::int64_t>(op) : arithmetic<std::int64_t>(op);
-    case DType::kUInt8: return compares ? comparison<std::uint8_t>(op) : arithmetic<std::uint8_t>(op);
+    case DType::kInt32:
+      return compares ? comparison<std::int32_t>(op) : arithmetic<std::int32_t>(op);
+    case DType::kInt64:
+      return compares ? comparison<std::int64_t>(op) : arithmetic<std::int64_t>(op);
+    case DType::kUInt8:
+      return compares ? comparison<std::uint8_t>(op) : arithmetic<std::uint8_t>(op);
     case DType::kInt8: return compares ? comparison<std::int8_t>(op) : arithmetic<std::int8_t>(op);
     default: return nullptr;
   }
@@ -240,25 +257,34 @@ ScalarFn of_dtype(std::string_view op, DType in, DType out) {
 
 }  // namespace
 
-ScalarFn scalar_fn(const artefact::KernelStep& step, const std::vector<DType>& operands, DType output) {
+ScalarFn scalar_fn(const artefact::KernelStep& step, const std::vector<DType>& operands,
+                   DType output) {
   if (!step.domain.empty() || operands.empty()) return nullptr;
-  if (step.op_type == "Where" && operands.size() == 3 && operands[1] == output && operands[2] == output) return where_of(output);
+  if (step.op_type == "Where" && operands.size() == 3 && operands[1] == output &&
+      operands[2] == output)
+    return where_of(output);
   if (step.op_type == "Cast" || step.op_type == "CastLike") return cast(operands[0], output);
   for (const DType dtype : operands) {
     if (dtype != operands[0]) return nullptr;
   }
-  const bool binary = step.op_type != "Not" && step.op_type != "Neg" && step.op_type != "Abs" && step.op_type != "Identity" && step.op_type != "IsNaN";
+  const bool binary = step.op_type != "Not" && step.op_type != "Neg" && step.op_type != "Abs" &&
+                      step.op_type != "Identity" && step.op_type != "IsNaN";
   if (operands.size() != (binary ? 2U : 1U)) return nullptr;
   if (step.op_type == "Mod" && step.attributes.get_int("fmod", 0) != 0) return nullptr;
   return of_dtype(step.op_type, operands[0], output);
 }
 
-Status check_scalar_op(const artefact::KernelStep& step, const std::vector<DType>& operands, DType output) {
+Status check_scalar_op(const artefact::KernelStep& step, const std::vector<DType>& operands,
+                       DType output) {
   if (scalar_fn(step, operands, output) != nullptr) return {};
   std::string found;
-  for (const DType dtype : operands) found += (found.empty() ? "" : ", ") + std::string(to_string(dtype));
-  return fail(ErrorCode::kUnimplemented, fmt::format("{}: expected fp32, or one or two operands of a dtype with code for it, found ({}) to {}", step.op_type, found,
-                                                     to_string(output)));
+  for (const DType dtype : operands)
+    found += (found.empty() ? "" : ", ") + std::string(to_string(dtype));
+  return fail(
+      ErrorCode::kUnimplemented,
+      fmt::format(
+          "{}: expected fp32, or one or two operands of a dtype with code for it, found ({}) to {}",
+          step.op_type, found, to_string(output)));
 }
 
 }  // namespace tessera::backends::cpu

@@ -1,0 +1,162 @@
+#include "plan/choices.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "plan/plan_testing_test.h"
+
+namespace tessera::plan {
+namespace {
+
+using ::testing::ElementsAre;
+using Kind = PlacementRule::Kind;
+
+TEST(Glob, RunsAndSingleCharacters) {
+  EXPECT_TRUE(glob_matches("*", ""));
+  EXPECT_TRUE(glob_matches("*", "anything/at.all"));
+  EXPECT_TRUE(glob_matches("conv?", "conv1"));
+  EXPECT_FALSE(glob_matches("conv?", "conv"));
+  EXPECT_FALSE(glob_matches("conv?", "conv12"));
+  EXPECT_TRUE(glob_matches("*/attn/*", "layer0/attn/q"));
+  EXPECT_TRUE(glob_matches("a*b*c", "aXbXbXc"));
+  EXPECT_FALSE(glob_matches("a*b*c", "aXbXbX"));
+  EXPECT_TRUE(glob_matches("a**", "a"));
+  EXPECT_FALSE(glob_matches("", "a"));
+  EXPECT_TRUE(glob_matches("", ""));
+  EXPECT_FALSE(glob_matches("abc", "ab"));
+  EXPECT_FALSE(glob_matches("[a]", "a"));  // no classes
+}
+
+// Two devices that take everything, and a chain of two Relu and an Exp.
+struct Case : Stages {
+  Case() : Stages(R"(input %x : fp32[1, 8, 2, 2] %a = Relu(%x) name "a" %b = Relu(%a) name "b" %c = Exp(%b) name "c" output %c)") {
+    for (const char* device : {"cpu", "acc"}) {
+      auto& added = devices.add(device);
+      for (const char* node : {"a", "b", "c", "cover0"}) added.offer(node, 1, {kPlain}, kPlain);
+    }
+  }
+  // Names of the devices that each node may use, as "cpu+acc".
+  std::vector<std::string> permitted(const std::vector<PlacementRule>& rules) {
+    const Status status = enumerate(rules);
+    if (!status) return {status.error().to_string()};
+    std::vector<std::string> result;
+    for (const ItemOptions& entry : choices.nodes) {
+      std::string names;
+      for (std::uint32_t device = 0; device < 2; ++device)
+        if (entry.permitted[device]) names += (names.empty() ? "" : "+") + target().info(device).name;
+      result.push_back(names);
+    }
+    return result;
+  }
+};
+
+TEST(Choices, WithoutRulesEveryDeviceIsAsked) {
+  Case stages;
+  EXPECT_THAT(stages.permitted({}), ElementsAre("cpu+acc", "cpu+acc", "cpu+acc"));
+  EXPECT_EQ(stages.choices.nodes[0].options.size(), 2U);
+  EXPECT_TRUE(stages.choices.nodes[0].refusals.empty());
+}
+
+TEST(Choices, APermitLeavesADeviceOnlyToWhatItNames) {
+  Case stages;
+  EXPECT_THAT(stages.permitted({{Kind::kPermit, "acc", "a"}}), ElementsAre("cpu+acc", "cpu", "cpu"));
+  EXPECT_EQ(stages.choices.nodes[1].refusals.at(1), "not permitted by the options");
+  EXPECT_THAT(stages.permitted({{Kind::kPermit, "acc", "a"}, {Kind::kPermit, "acc", "op:Exp"}}), ElementsAre("cpu+acc", "cpu", "cpu+acc"));
+}
+
+TEST(Choices, AForbidTakesNodesAway) {
+  Case stages;
+  EXPECT_THAT(stages.permitted({{Kind::kForbid, "acc", "op:Relu"}}), ElementsAre("cpu", "cpu", "cpu+acc"));
+  EXPECT_THAT(stages.permitted({{Kind::kPermit, "acc", "*"}, {Kind::kForbid, "acc", "b"}}), ElementsAre("cpu+acc", "cpu", "cpu+acc"));
+}
+
+TEST(Choices, APinLeavesOneDevice) {
+  Case stages;
+  EXPECT_THAT(stages.permitted({{Kind::kPin, "acc", "?"}, }), ElementsAre("acc", "acc", "acc"));
+  EXPECT_THAT(stages.permitted({{Kind::kPin, "acc", "b"}}), ElementsAre("cpu+acc", "acc", "cpu+acc"));
+}
+
+TEST(Choices, ACoverMayGoWhereAllItsNodesMay) {
+  Case stages;
+  stages.cover({"a", "b"});
+  ASSERT_TRUE(stages.enumerate({{Kind::kForbid, "acc", "b"}}));
+  ASSERT_EQ(stages.choices.cover_options.size(), 1U);
+  EXPECT_THAT(stages.choices.cover_options[0].permitted, ElementsAre(true, false));
+  ASSERT_EQ(stages.choices.cover_options[0].options.size(), 1U);
+  EXPECT_EQ(stages.choices.cover_options[0].options[0].device, 0U);
+  EXPECT_EQ(stages.choices.cover_options[0].refusals.at(1), "not permitted by the options");
+}
+
+TEST(Choices, RulesThatNameNothing) {
+  Case stages;
+  EXPECT_THAT(stages.permitted({{Kind::kPermit, "npu", "*"}}), ElementsAre("permit npu=*: no device 'npu': expected one of cpu, acc"));
+  EXPECT_THAT(stages.permitted({{Kind::kForbid, "npu", "*"}}), ElementsAre("forbid npu=*: no device 'npu': expected one of cpu, acc"));
+  EXPECT_THAT(stages.permitted({{Kind::kPin, "cpu", "conv*"}}), ElementsAre("pin cpu=conv*: no node of the model matches 'conv*'"));
+  EXPECT_THAT(stages.permitted({{Kind::kPin, "cpu", "op:Conv"}}), ElementsAre("pin cpu=op:Conv: no node of the model matches 'op:Conv'"));
+}
+
+TEST(Choices, NobodyTakesANode) {
+  Stages stages(R"(input %x : fp32[1, 8, 2, 2] %a = Relu(%x) name "a" output %a)");
+  stages.devices.add("cpu").refuse("a", "dtype: expected fp32, found int8");
+  stages.devices.add("acc").offer("a", 1, {kPlain}, kPlain);
+  const Status status = stages.enumerate({{Kind::kForbid, "acc", "a"}});
+  ASSERT_FALSE(status);
+  EXPECT_EQ(status.error().code, ErrorCode::kUnimplemented);
+  EXPECT_EQ(status.error().to_string(),
+            "node 'a' (Relu): no device takes it; cpu: dtype: expected fp32, found int8; acc: not permitted by the options");
+}
+
+TEST(Choices, SizesThatNobodyCanCount) {
+  const auto error = [](const std::string& statements, const SymbolBindings& point) {
+    Stages stages(statements, point);
+    const Status status = stages.enumerate();
+    return status ? std::string("no error") : status.error().to_string();
+  };
+  const std::string relu = "input %x : fp32[n, 8, 2, 2] %a = Relu(%x) name \"a\" output %a";
+  EXPECT_EQ(error(relu, {{"n", std::int64_t{1} << 60}}),
+            "value 'x': the number of elements of [1152921504606846976, 8, 2, 2] exceeds 63 bits");
+  EXPECT_EQ(error(relu, {{"n", std::int64_t{1} << 57}}), "value 'x': the bytes of fp32[144115188075855872, 8, 2, 2] exceed 63 bits");
+  EXPECT_EQ(error(relu, {}), "value 'x': dim 0: symbol 'n' has no value");
+  EXPECT_EQ(error("input %x : seq(fp32[2]) %a = Identity(%x) name \"a\" output %a", {}),
+            "value 'x': expected a tensor of known rank, found seq(fp32[2])");
+}
+
+TEST(Choices, ACoverMayBeTheOnlyWay) {
+  Stages stages(R"(input %x : fp32[1, 8, 2, 2] %a = Relu(%x) name "a" %b = Exp(%a) name "b" output %b)");
+  stages.devices.add("cpu").offer("cover0", 4, {kPlain}, kPlain);
+  stages.cover({"a", "b"});
+  stages.lower();
+  EXPECT_THAT(stages.steps(), ElementsAre("call cpu 'a': x!in -> b!out"));
+  EXPECT_EQ(stages.solution.cost, round_price_us(4));
+}
+
+TEST(Greedy, NeverAsksWhatACrossingCosts) {
+  Stages split(R"(input %x : fp32[1, 8, 2, 2] %a = Relu(%x) name "a" %b = Exp(%a) name "b" output %b)");
+  auto& cpu = split.devices.add("cpu");
+  cpu.offer("a", 10, {kPlain}, kPlain);
+  cpu.offer("b", 10, {kPlain}, kPlain);
+  auto& npu = split.devices.add("npu", "npu");
+  npu.mutable_info().rates.link_latency_us = 100;
+  npu.offer("a", 1, {kPlain}, kPlain);
+  npu.refuse("b", "lacks Exp");
+  split.assign();
+  const auto greedy = greedy_by_priority(split.graph(), split.choices, split.target(), split.problem);
+  ASSERT_TRUE(greedy);
+  const Assignment assignment = decode(split.problem, *greedy);
+  EXPECT_EQ(assignment.nodes[0].device, 1U);
+  EXPECT_EQ(assignment.nodes[1].device, 0U);
+  EXPECT_EQ(split.assignment.nodes[0].device, 0U);
+  EXPECT_EQ(split.solution.cost, 2 * round_price_us(10));
+}
+
+TEST(Greedy, NothingWhereAConversionDoesNotExist) {
+  Stages stages(R"(input %x : fp32[1, 8, 2, 2] %a = Relu(%x) name "a" output %a)");
+  stages.devices.add("cpu").offer("a", 10, {kPlain}, kPlain);
+  stages.devices.add("npu", "npu").offer("a", 1, {kLast}, kLast);
+  stages.assign();
+  EXPECT_FALSE(greedy_by_priority(stages.graph(), stages.choices, stages.target(), stages.problem));
+  EXPECT_EQ(stages.solution.cost, round_price_us(10));
+}
+
+}  // namespace
+}  // namespace tessera::plan

@@ -1,0 +1,174 @@
+#include "plan/price.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "plan/plan_testing_test.h"
+
+namespace tessera::plan {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr const char* kRelu = R"(input %x : fp32[n, 8, 2, 2] %y = Relu(%x) name "r" output %y)";
+constexpr const char* kKey =
+    "cpu:fake@1|Relu(0,;)|1x8x2x2/nchw/fp32,->1x8x2x2/nchw/fp32,||threads=2,cache=warm,model=cpu";
+
+// One node on one device whose work is measured.
+struct Priced {
+  explicit Priced(const std::string& statements = kRelu) : stages(statements, {{"n", 1}}) {
+    auto& device = stages.devices.add("cpu");
+    device.mutable_info().simulated = false;
+    candidate = device.offer("r", 7, {kPlain}, kPlain);
+    item = ir::work_item(stages.module, stages.graph(), *stages.graph().nodes().front());
+  }
+  [[nodiscard]] PriceRequest request() const { return {&item, 0, &candidate, {}, {}, {}}; }
+  [[nodiscard]] Pricer pricer() { return {stages.target(), stages.table, 2, stages.point}; }
+
+  Stages stages;
+  backends::Candidate candidate;
+  ir::WorkItem item;
+};
+
+TEST(Pricer, EstimatesWhatTheTableLacksAndNamesIt) {
+  Priced priced;
+  priced.stages.table.add("cpu:fake@1|Relu(0,;)|1x9x2x2/nchw/fp32", {1, 0, 5});
+  Pricer pricer = priced.pricer();
+  const Price price = pricer.price(priced.request());
+  EXPECT_EQ(price.us, round_price_us(7));
+  EXPECT_FALSE(price.measured);
+  EXPECT_EQ(price.key, kKey);
+  EXPECT_EQ(pricer.hits(), 0U);
+  pricer.price(priced.request());
+  ASSERT_EQ(pricer.misses().size(), 1U);
+  EXPECT_EQ(pricer.misses()[0].key, kKey);
+  EXPECT_EQ(pricer.misses()[0].nearest, "cpu:fake@1|Relu(0,;)|1x9x2x2/nchw/fp32");
+}
+
+TEST(Pricer, TakesWhatTheTableHas) {
+  Priced priced;
+  priced.stages.table.add(kKey, {50, 1, 5});
+  Pricer pricer = priced.pricer();
+  const Price price = pricer.price(priced.request());
+  EXPECT_EQ(price.us, round_price_us(50));
+  EXPECT_TRUE(price.measured);
+  EXPECT_EQ(pricer.hits(), 1U);
+  EXPECT_TRUE(pricer.misses().empty());
+}
+
+TEST(Pricer, SimulatedDevicesAreNeverLookedUp) {
+  Priced priced;
+  priced.stages.table.add(kKey, {50, 1, 5});
+  dynamic_cast<testing::FakeDevice&>(*priced.stages.target().devices[0]).mutable_info().simulated = true;
+  Pricer pricer = priced.pricer();
+  const Price price = pricer.price(priced.request());
+  EXPECT_EQ(price.us, round_price_us(7));
+  EXPECT_EQ(price.key, "");
+  EXPECT_TRUE(pricer.misses().empty());
+}
+
+TEST(Pricer, MeasuresWhatIsMissingOnce) {
+  Priced priced;
+  int measured = 0;
+  const auto measure = [&](const PriceRequest& request, const SymbolBindings& point) -> Result<CostEntry> {
+    EXPECT_EQ(request.candidate, &priced.candidate);
+    EXPECT_EQ(point.at("n"), 1);
+    return CostEntry{100.0 + measured++, 0, 5};
+  };
+  Pricer pricer = priced.pricer();
+  pricer.set_measure(MeasureMode::kMissing, measure);
+  EXPECT_EQ(pricer.price(priced.request()).us, round_price_us(100));
+  EXPECT_EQ(pricer.price(priced.request()).us, round_price_us(100));
+  EXPECT_EQ(measured, 1);
+  EXPECT_EQ(priced.stages.table.find(kKey)->time_us, 100);
+}
+
+TEST(Pricer, MeasuresEverythingAnewOnce) {
+  Priced priced;
+  priced.stages.table.add(kKey, {50, 1, 5});
+  int measured = 0;
+  Pricer pricer = priced.pricer();
+  pricer.set_measure(MeasureMode::kAll, [&](const PriceRequest&, const SymbolBindings&) -> Result<CostEntry> {
+    ++measured;
+    return CostEntry{80, 0, 5};
+  });
+  EXPECT_EQ(pricer.price(priced.request()).us, round_price_us(80));
+  EXPECT_EQ(pricer.price(priced.request()).us, round_price_us(80));
+  EXPECT_EQ(measured, 1);
+  EXPECT_EQ(priced.stages.table.find(kKey)->time_us, 80);
+}
+
+TEST(Pricer, ADeclinedMeasurementLeavesTheEstimate) {
+  Priced priced;
+  Pricer pricer = priced.pricer();
+  pricer.set_measure(MeasureMode::kMissing, [](const PriceRequest&, const SymbolBindings&) -> Result<CostEntry> {
+    return fail(ErrorCode::kResourceExhausted, "budget");
+  });
+  EXPECT_EQ(pricer.price(priced.request()).us, round_price_us(7));
+  EXPECT_EQ(pricer.misses().size(), 1U);
+  EXPECT_EQ(priced.stages.table.size(), 0U);
+}
+
+TEST(Pricer, KeysDoNotHoldNames) {
+  Priced one;
+  Priced other(R"(input %a : fp32[n, 8, 2, 2] %b = Relu(%a) name "r" output %b)");
+  EXPECT_EQ(one.pricer().price(one.request()).key, other.pricer().price(other.request()).key);
+}
+
+TEST(Pricer, KeysHoldAttributesOptionsFormsAndBakedConstants) {
+  Priced priced(R"(input %x : fp32[n, 8, 2, 2] const %w : fp32[1, 1, 1, 1] dense [3]
+                   %y = Add(%x, %w) name "r" output %y)");
+  priced.candidate.inputs = {kLastHalf, std::nullopt};
+  priced.candidate.outputs = {kLast};
+  priced.candidate.options = {{"chunk", 4}};
+  priced.candidate.kernel_version = 3;
+  EXPECT_EQ(priced.pricer().price(priced.request()).key,
+            "cpu:fake@3|Add(0,1,;)|1x8x2x2/nhwc/fp16,1x1x1x1/baked/fp32,->1x8x2x2/nhwc/fp32,|chunk=4,|threads=2,cache=warm,model=cpu");
+  Priced softmax(R"(input %x : fp32[n, 8, 2, 2] %y = Softmax(%x) {axis = 1} name "r" output %y)");
+  EXPECT_THAT(softmax.pricer().price(softmax.request()).key, HasSubstr("|Softmax(0,;axis=1)|"));
+}
+
+TEST(Pricer, KeysOfConversions) {
+  Priced priced;
+  Pricer pricer = priced.pricer();
+  const PriceRequest request{nullptr, 0, &priced.candidate, kPlain, kLast, Shape{Dim::symbol("n"), 8, 2, 2}};
+  EXPECT_EQ(pricer.price(request).key, "cpu:fake@1|convert|1x8x2x2/nchw/fp32->1x8x2x2/nhwc/fp32||threads=2,cache=warm,model=cpu");
+}
+
+TEST(Roofline, TheLargerOfArithmeticAndTraffic) {
+  backends::DeviceRates rates;
+  rates.gflops = {{DType::kFp32, 100}, {DType::kFp16, 400}};
+  rates.default_gflops = 10;
+  rates.memory_gb_per_s = 20;
+  backends::Candidate candidate;
+  candidate.flops = 2e8;
+  candidate.bytes_moved = 1e6;
+  EXPECT_DOUBLE_EQ(roofline_us(rates, candidate), 2000);
+  candidate.efficiency = 0.5;
+  EXPECT_DOUBLE_EQ(roofline_us(rates, candidate), 4000);
+  candidate.compute_dtype = DType::kFp16;
+  EXPECT_DOUBLE_EQ(roofline_us(rates, candidate), 1000);
+  candidate.compute_dtype = DType::kInt8;
+  EXPECT_DOUBLE_EQ(roofline_us(rates, candidate), 40000);
+  candidate.flops = 0;
+  EXPECT_DOUBLE_EQ(roofline_us(rates, candidate), 50);
+}
+
+TEST(Transfers, EachEndPaysItsLink) {
+  Stages stages(kRelu, {{"n", 1}});
+  stages.devices.add("cpu");
+  for (const char* name : {"npu", "gpu", "apu"}) {
+    auto& rates = stages.devices.add(name, name).mutable_info().rates;
+    rates.link_latency_us = 10;
+    rates.link_gb_per_s = 8;
+    rates.unified = std::string(name) == "apu";
+  }
+  const Pricer pricer(stages.target(), stages.table, 1, stages.point);
+  EXPECT_EQ(pricer.transfer_us(0, 1, 80'000), round_price_us(20));
+  EXPECT_EQ(pricer.transfer_us(1, 0, 80'000), round_price_us(20));
+  EXPECT_EQ(pricer.transfer_us(1, 2, 80'000), round_price_us(40));
+  EXPECT_EQ(pricer.transfer_us(0, 3, 80'000), 0);
+}
+
+}  // namespace
+}  // namespace tessera::plan
