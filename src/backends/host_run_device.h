@@ -3,6 +3,7 @@
 // The memory half of a device whose memory is plain host memory.
 
 #include <algorithm>
+#include <cstdint>
 #include <cstdlib>
 #include <cstring>
 #include <string>
@@ -18,6 +19,7 @@ class HostRunDevice : public RunDevice {
 
   Result<DeviceBuffer> allocate(std::int64_t size_bytes) override {
     constexpr std::int64_t kAlignment = 64;
+    if (size_bytes > INT64_MAX - kAlignment) return fail(ErrorCode::kResourceExhausted, "out of memory: " + std::to_string(size_bytes) + " bytes");
     // aligned_alloc wants a multiple of the alignment; nothing is still one line, so that a pointer always exists.
     const std::int64_t padded = (std::max<std::int64_t>(size_bytes, 1) + kAlignment - 1) / kAlignment * kAlignment;
     void* data = std::aligned_alloc(kAlignment, static_cast<std::size_t>(padded));

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <map>
 #include <set>
 
 #include "artefact/write/writer.h"
@@ -157,6 +158,48 @@ TEST(Compile, PinsSplitTheModelAndItStillRuns) {
   expect_reference_values(*executor, model, random_tensor({2, 4, 12, 12}, 6), 1e-4);
 }
 
+TEST(Compile, TwoSimulatedDevicesInOnePlan) {
+  const TempDir folder;
+  const auto model = folder.write("m.onnx", small_model());
+  CompileOptions options;
+  options.devices = {npu_profile(), (testing::source_dir() / "profiles" / "gpu.json").string(), "cpu"};
+  options.rules = {{plan::PlacementRule::Kind::kPin, "npu", "conv1"}, {plan::PlacementRule::Kind::kPin, "gpu", "conv2"}};
+  const Compiled result = compiled(model, options);
+  std::set<std::string> devices;
+  for (const auto& node : result.report.nodes) devices.insert(node.selected.device);
+  EXPECT_THAT(devices, ::testing::IsSupersetOf({"npu", "gpu"}));
+  const auto executor = executor_of(result.image, "");
+  ASSERT_NE(executor, nullptr);
+  expect_reference_values(*executor, model, random_tensor({2, 4, 12, 12}, 6), 1e-4);
+}
+
+TEST(Compile, ANodeThatNobodyTakes) {
+  CompileOptions options;
+  options.devices = {"cpu", npu_profile()};
+  options.rules = {{plan::PlacementRule::Kind::kPin, "npu", "erf"}};
+  const std::string error = compile_error(small_model(), options);
+  EXPECT_THAT(error, StartsWith("node 'erf' (Erf): no device takes it; cpu: not permitted by the options; npu: "));
+  EXPECT_THAT(error, HasSubstr("; reference: not permitted by the options"));
+}
+
+TEST(Compile, TextsOfTheStages) {
+  const TempDir folder;
+  std::map<Stage, std::string> texts;
+  CompileOptions options;
+  options.devices = {"reference"};
+  options.dump = [&](Stage stage, const std::string& text) { texts[stage] = text; };
+  compiled(folder.write("m.onnx", small_model()), options);
+  EXPECT_THAT(texts[Stage::kFuse], HasSubstr("anchor_epilogue: conv2:Conv sum:Add\n"));
+  EXPECT_THAT(texts[Stage::kEnumerate], HasSubstr("node erf:Erf\n    reference "));
+  EXPECT_THAT(texts[Stage::kEnumerate], ::testing::Not(HasSubstr(" us ")));
+  EXPECT_THAT(texts[Stage::kPrice], HasSubstr(" us estimated\n"));
+  EXPECT_THAT(texts[Stage::kLegalize], HasSubstr("call reference "));
+  EXPECT_THAT(texts[Stage::kLegalize], ::testing::Not(HasSubstr(" region ")));
+  EXPECT_THAT(texts[Stage::kSchedule], HasSubstr(":r1[nchw/fp32] region 0 "));
+  EXPECT_THAT(texts[Stage::kAllocate], StartsWith("# host: arena "));
+  EXPECT_THAT(texts[Stage::kAllocate], HasSubstr("\nid,lower,upper,size,offset\n"));
+}
+
 TEST(Compile, TheAssignmentInTheReport) {
   const TempDir folder;
   const auto model = folder.write("m.onnx", small_model());
@@ -264,6 +307,18 @@ TEST(Compile, RequiredPrices) {
   const auto again = artefact::serialize_program(compiled(model, options).image);
   ASSERT_TRUE(again);
   EXPECT_TRUE(*again == *artefact::serialize_program(full.image));
+}
+
+TEST(Compile, WhatTheBudgetDoesNotReachIsEstimated) {
+  const TempDir folder;
+  CompileOptions options;
+  options.cost_table = folder / "prices.json";
+  options.measure = plan::MeasureMode::kMissing;
+  options.measure_seconds = 0;
+  const Compiled result = compiled(folder.write("m.onnx", small_model()), options);
+  EXPECT_FALSE(result.report.price_misses.empty());
+  EXPECT_EQ(result.report.price_hits, 0U);
+  EXPECT_FALSE(std::filesystem::exists(options.cost_table));
 }
 
 TEST(Compile, MalformedCostTable) {

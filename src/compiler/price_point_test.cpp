@@ -10,9 +10,9 @@ struct Model {
     module.symbols = {{"batch", {1, 8}}, {"h", {0, INT64_MAX}}, {"w", {0, 64}}, {"length", {0, INT64_MAX}}};
     ir::Graph& graph = module.methods.emplace_back().graph;
     const Dim h = Dim::symbol("h");
-    graph.inputs.push_back(graph.add_input("image", ValueType::tensor(DType::kFp32, Shape{Dim::symbol("batch"), 3, Dim(2) * h, Dim::symbol("w")})));
-    graph.inputs.push_back(graph.add_input("tokens", ValueType::tensor(DType::kInt64, Shape{Dim::symbol("batch"), Dim::symbol("length")})));
-    graph.inputs.push_back(graph.add_input("crop", ValueType::tensor(DType::kFp32, Shape{Dim::symbol("batch"), 3, h, Dim::symbol("w")})));
+    graph.add_input("image", ValueType::tensor(DType::kFp32, Shape{Dim::symbol("batch"), 3, Dim(2) * h, Dim::symbol("w")}));
+    graph.add_input("tokens", ValueType::tensor(DType::kInt64, Shape{Dim::symbol("batch"), Dim::symbol("length")}));
+    graph.add_input("crop", ValueType::tensor(DType::kFp32, Shape{Dim::symbol("batch"), 3, h, Dim::symbol("w")}));
   }
   [[nodiscard]] Result<SymbolBindings> at(const std::map<std::string, Dims>& shapes) const {
     return price_point(module, module.methods[0].graph, shapes);

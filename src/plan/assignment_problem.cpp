@@ -20,6 +20,8 @@ class Builder {
   AssignmentProblem build() {
     add_node_variables();
     collect_forms();
+    collect_needs();
+    add_direct_values();
     add_form_variables();
     add_cover_pairs();
     add_source_pairs();
@@ -55,15 +57,18 @@ class Builder {
   [[nodiscard]] bool is_constant(ir::ValueId value) const { return graph_.value(value).kind == ir::ValueKind::kConstant; }
 
   void add_node_variables();
+  void add_node_variable(std::size_t i, const std::vector<std::size_t>& covers);
   void collect_forms();
   void collect_item_forms(const ItemOptions& entry);
+  void collect_needs();
+  void add_direct_values();
+  void add_direct_costs(const DirectValue& direct);
+  [[nodiscard]] double conversion_us(ir::ValueId value, const std::optional<Form>& root, const std::optional<Form>& need);
+  [[nodiscard]] bool is_output(ir::ValueId value) const { return std::ranges::find(graph_.outputs, value) != graph_.outputs.end(); }
+  [[nodiscard]] Form interface_form(ir::ValueId value) const { return {kHostMemory, {Layout::row_major(), graph_.value(value).type.dtype}}; }
   void add_form_variables();
   void add_cover_pairs();
-  struct Made {
-    bool decided = false;
-    std::optional<Form> form;
-  };
-  [[nodiscard]] Made made_by(std::size_t i, const NodeChoice& choice, ir::ValueId value) const;
+  [[nodiscard]] std::optional<Form> made_by(std::size_t i, const NodeChoice& choice, ir::ValueId value) const;
   void add_source_pairs();
   void add_reader_pairs();
   void add_conversion_pairs();
@@ -77,45 +82,55 @@ class Builder {
   std::map<ir::NodeId, std::size_t> position_;
   std::map<ir::ValueId, std::set<Form>> wanted_;
   std::map<ir::ValueId, std::set<Form>> produced_;
+  // Per value, per node that may read it (alone, or as the leader of a cover), per choice: the form that it wants.
+  std::map<ir::ValueId, std::map<std::size_t, std::vector<std::optional<Form>>>> needs_;
 };
 
+// Whether a node makes a result of a cover that is read outside.
+bool makes_output(const ItemOptions& cover, const ir::Node& node) {
+  return std::ranges::any_of(node.outputs, [&](ir::ValueId id) { return std::ranges::find(cover.item.outputs, id) != cover.item.outputs.end(); });
+}
+
 void Builder::add_node_variables() {
-  std::map<const ir::Node*, std::vector<std::size_t>> covers_of;
-  for (std::size_t c = 0; c < choices_.covers.size(); ++c)
-    if (!choices_.cover_options[c].options.empty())
-      for (const ir::Node* node : choices_.cover_options[c].item.nodes) covers_of[node].push_back(c);
   for (std::size_t i = 0; i < choices_.nodes.size(); ++i) position_[choices_.nodes[i].item.nodes.front()->id] = i;
-  for (const ir::Cover& cover : choices_.covers) result_.leaders.push_back(position_.at(cover.nodes.front()));
-  for (std::size_t i = 0; i < choices_.nodes.size(); ++i) {
-    const ItemOptions& entry = choices_.nodes[i];
-    const ir::Node* node = entry.item.nodes.front();
-    std::vector<NodeChoice> node_choices;
-    std::vector<double> costs;
-    std::vector<std::string> names;
-    const auto add = [&](const NodeChoice& choice, double cost_us, std::string name) {
-      node_choices.push_back(choice);
-      costs.push_back(cost_us);
-      names.push_back(std::move(name));
-    };
-    const auto add_options = [&](const std::vector<Option>& options, std::int32_t cover, const std::string& suffix) {
-      for (std::size_t o = 0; o < options.size(); ++o)
-        add({options[o].device, static_cast<std::int32_t>(o), cover}, options[o].price.us, option_name(options[o]) + suffix);
-    };
-    add_options(entry.options, -1, "");
-    for (const std::size_t c : covers_of[node]) {
-      const auto& options = choices_.cover_options[c].options;
-      if (result_.leaders[c] == i) {
-        add_options(options, static_cast<std::int32_t>(c), fmt::format(":cover{}", c));
-        continue;
-      }
-      std::set<std::uint32_t> devices;
-      for (const Option& option : options) devices.insert(option.device);
-      for (const std::uint32_t device : devices)
-        add({device, -1, static_cast<std::int32_t>(c)}, 0, fmt::format("{}:inside{}", target_.info(device).name, c));
-    }
-    result_.node_variables.push_back(add_variable(node->name, std::move(costs), std::move(names)));
-    result_.node_choices.push_back(std::move(node_choices));
+  std::map<const ir::Node*, std::vector<std::size_t>> covers_of;
+  for (std::size_t c = 0; c < choices_.covers.size(); ++c) {
+    result_.leaders.push_back(position_.at(choices_.covers[c].nodes.front()));
+    if (choices_.cover_options[c].options.empty()) continue;
+    for (const ir::Node* node : choices_.cover_options[c].item.nodes) covers_of[node].push_back(c);
   }
+  for (std::size_t i = 0; i < choices_.nodes.size(); ++i) add_node_variable(i, covers_of[choices_.nodes[i].item.nodes.front()]);
+}
+
+void Builder::add_node_variable(std::size_t i, const std::vector<std::size_t>& covers) {
+  const ir::Node& node = *choices_.nodes[i].item.nodes.front();
+  std::vector<NodeChoice> node_choices;
+  std::vector<double> costs;
+  std::vector<std::string> names;
+  const auto add = [&](const NodeChoice& choice, double cost_us, std::string name) {
+    node_choices.push_back(choice);
+    costs.push_back(cost_us);
+    names.push_back(std::move(name));
+  };
+  const auto& own = choices_.nodes[i].options;
+  for (std::size_t o = 0; o < own.size(); ++o) add({own[o].device, static_cast<std::int32_t>(o), -1, -1}, own[o].price.us, option_name(own[o]));
+  std::set<std::pair<std::size_t, std::uint32_t>> inside;  // (leader, device)
+  for (const std::size_t c : covers) {
+    const auto& options = choices_.cover_options[c].options;
+    const bool leads = result_.leaders[c] == i;
+    if (leads || makes_output(choices_.cover_options[c], node)) {
+      // The leader pays for the cover.
+      for (std::size_t o = 0; o < options.size(); ++o)
+        add({options[o].device, static_cast<std::int32_t>(o), static_cast<std::int32_t>(c), -1}, leads ? options[o].price.us : 0,
+            fmt::format("{}:cover{}", option_name(options[o]), c));
+    } else {
+      for (const Option& option : options) inside.insert({result_.leaders[c], option.device});
+    }
+  }
+  for (const auto& [leader, device] : inside)
+    add({device, -1, -1, static_cast<std::int64_t>(leader)}, 0, fmt::format("{}:inside of {}", target_.info(device).name, choices_.nodes[leader].item.nodes.front()->name));
+  result_.node_variables.push_back(add_variable(node.name, std::move(costs), std::move(names)));
+  result_.node_choices.push_back(std::move(node_choices));
 }
 
 void Builder::collect_item_forms(const ItemOptions& entry) {
@@ -129,7 +144,6 @@ void Builder::collect_item_forms(const ItemOptions& entry) {
 }
 
 void Builder::collect_forms() {
-  const auto interface_form = [&](ir::ValueId value) { return Form{kHostMemory, {Layout::row_major(), graph_.value(value).type.dtype}}; };
   for (const ItemOptions& entry : choices_.nodes) collect_item_forms(entry);
   for (const ItemOptions& entry : choices_.cover_options) collect_item_forms(entry);
   for (const ir::ValueId value : graph_.inputs) produced_[value].insert(interface_form(value));
@@ -137,9 +151,70 @@ void Builder::collect_forms() {
     if (!is_constant(value)) wanted_[value].insert(interface_form(value));
 }
 
+void Builder::collect_needs() {
+  for (std::size_t i = 0; i < choices_.nodes.size(); ++i) {
+    const auto& node_choices = result_.node_choices[i];
+    for (std::size_t a = 0; a < node_choices.size(); ++a) {
+      const NodeChoice& choice = node_choices[a];
+      if (choice.option < 0) continue;
+      if (choice.cover >= 0 && result_.leaders[static_cast<std::size_t>(choice.cover)] != i) continue;  // the leader reads
+      const ItemOptions& entry = choice.cover < 0 ? choices_.nodes[i] : choices_.cover_options[static_cast<std::size_t>(choice.cover)];
+      const Option& option = entry.options[static_cast<std::size_t>(choice.option)];
+      for (std::size_t k = 0; k < entry.item.inputs.size(); ++k) {
+        if (!option.candidate.inputs[k] || is_constant(entry.item.inputs[k])) continue;
+        auto& needs = needs_[entry.item.inputs[k]][i];
+        needs.resize(node_choices.size());
+        needs[a] = form_of(option, *option.candidate.inputs[k]);
+      }
+    }
+  }
+}
+
+double Builder::conversion_us(ir::ValueId value, const std::optional<Form>& root, const std::optional<Form>& need) {
+  if (!need) return 0;
+  if (!root) return kForbidden;
+  const auto& path = conversions_.path(value, *root, *need);
+  if (!path) return kForbidden;
+  double total_us = 0;
+  for (const ConversionStep& step : *path) total_us += step.price.us;
+  return total_us;
+}
+
+void Builder::add_direct_values() {
+  for (const auto& [value, forms] : wanted_) {
+    const auto& readers = needs_[value];
+    if (readers.size() + (is_output(value) ? 1 : 0) != 1) continue;
+    DirectValue direct{value, -1, -1, {interface_form(value)}, {interface_form(value)}};
+    if (graph_.value(value).kind == ir::ValueKind::kNodeOutput) {
+      const std::size_t producer = position_.at(graph_.value(value).producer);
+      direct.producer = static_cast<std::int64_t>(producer);
+      direct.roots.clear();
+      for (const NodeChoice& choice : result_.node_choices[producer]) direct.roots.push_back(made_by(producer, choice, value));
+    }
+    if (!readers.empty()) {
+      direct.reader = static_cast<std::int64_t>(readers.begin()->first);
+      direct.needs = readers.begin()->second;
+    }
+    add_direct_costs(direct);
+    result_.direct.push_back(std::move(direct));
+  }
+}
+
+void Builder::add_direct_costs(const DirectValue& direct) {
+  const auto cost = [&](std::size_t a, std::size_t b) { return conversion_us(direct.value, direct.roots[a], direct.needs[b]); };
+  const auto variable = [&](std::int64_t position) { return result_.node_variables[static_cast<std::size_t>(position)]; };
+  if (direct.producer >= 0 && direct.reader >= 0) return add_pair(variable(direct.producer), variable(direct.reader), cost);
+  if (direct.producer < 0 && direct.reader < 0) return;  // an input that is an output: copied, whatever is chosen
+  auto& costs = result_.problem.variables[variable(std::max(direct.producer, direct.reader))].costs;
+  for (std::size_t k = 0; k < costs.size(); ++k) costs[k] += direct.producer >= 0 ? cost(k, 0) : cost(0, k);
+}
+
 // One variable per wanted form and per form that a conversion to it passes through.
 void Builder::add_form_variables() {
+  std::set<ir::ValueId> direct;
+  for (const DirectValue& entry : result_.direct) direct.insert(entry.value);
   for (const auto& [value, forms] : wanted_) {
+    if (direct.contains(value)) continue;
     const auto& roots = produced_[value];
     std::map<Form, std::set<Form>> roots_of;  // which produced forms each variable can come from
     for (const Form& form : forms) {
@@ -152,10 +227,9 @@ void Builder::add_form_variables() {
           if (step.from != root) roots_of[step.from].insert(root);
       }
     }
-    const bool is_output = std::ranges::find(graph_.outputs, value) != graph_.outputs.end();
     for (const auto& [form, origins] : roots_of) {
       FormVariable variable{value, form, 0, {origins.begin(), origins.end()}, {}};
-      const bool must_exist = is_output && form == Form{kHostMemory, {Layout::row_major(), graph_.value(value).type.dtype}};
+      const bool must_exist = is_output(value) && form == interface_form(value);
       std::vector<double> costs = {must_exist ? kForbidden : 0};
       std::vector<std::string> names = {"absent"};
       for (const Form& root : variable.roots) {
@@ -171,74 +245,59 @@ void Builder::add_form_variables() {
   }
 }
 
-// A node is inside cover c on device d exactly where the leader has chosen c on d.
+// The leader of a cover and each other node of it agree.
 void Builder::add_cover_pairs() {
-  // One table for each pair of leader and member: for all covers that they share.
-  std::map<std::pair<std::size_t, std::size_t>, std::set<std::int32_t>> shared;
-  for (std::size_t c = 0; c < choices_.covers.size(); ++c)
-    for (const ir::Node* node : choices_.cover_options[c].item.nodes)
-      if (const std::size_t member = position_[node->id]; !choices_.cover_options[c].options.empty() && member != result_.leaders[c])
-        shared[{result_.leaders[c], member}].insert(static_cast<std::int32_t>(c));
+  // One table for each pair of leader and member: for all covers that they share, by whether the member makes an output.
+  std::map<std::pair<std::size_t, std::size_t>, std::map<std::int32_t, bool>> shared;
+  for (std::size_t c = 0; c < choices_.covers.size(); ++c) {
+    const ItemOptions& cover = choices_.cover_options[c];
+    if (cover.options.empty()) continue;
+    for (const ir::Node* node : cover.item.nodes)
+      if (const std::size_t member = position_[node->id]; member != result_.leaders[c])
+        shared[{result_.leaders[c], member}][static_cast<std::int32_t>(c)] = makes_output(cover, *node);
+  }
   for (const auto& [nodes, covers] : shared) {
+    const auto leader_position = static_cast<std::int64_t>(nodes.first);
     const auto& leader = result_.node_choices[nodes.first];
     const auto& member = result_.node_choices[nodes.second];
-    add_pair(result_.node_variables[nodes.first], result_.node_variables[nodes.second], [&](std::size_t a, std::size_t b) {
-      const bool leads = covers.contains(leader[a].cover);
-      const bool inside = covers.contains(member[b].cover) && member[b].option < 0;
-      if (!leads && !inside) return 0.0;
-      return leads && inside && leader[a].cover == member[b].cover && leader[a].device == member[b].device ? 0.0 : kForbidden;
+    add_pair(result_.node_variables[nodes.first], result_.node_variables[nodes.second], [&, &shared_covers = covers](std::size_t a, std::size_t b) {
+      const auto chosen = shared_covers.find(leader[a].cover);  // the leader's cover, where it holds the member
+      const bool ends = shared_covers.contains(member[b].cover);
+      const bool inside = member[b].inside_of == leader_position;
+      if (chosen == shared_covers.end()) return ends || inside ? kForbidden : 0.0;
+      if (chosen->second) return ends && member[b].cover == leader[a].cover && member[b].option == leader[a].option ? 0.0 : kForbidden;
+      return inside && member[b].device == leader[a].device ? 0.0 : kForbidden;
     });
   }
 }
 
-// What the choice of node `i` makes of a value: the node alone, or the cover that it leads. Nothing where the choice does not say:
-// the node is inside of a cover, or its cover does not contain the producer. An internal value of a chosen cover is in no form.
-Builder::Made Builder::made_by(std::size_t i, const NodeChoice& choice, ir::ValueId value) const {
-  if (choice.option < 0) return {};
+// The form of a value that a choice of its producer makes; nothing where the value stays inside of a cover.
+std::optional<Form> Builder::made_by(std::size_t i, const NodeChoice& choice, ir::ValueId value) const {
+  if (choice.option < 0) return std::nullopt;
   const ItemOptions& entry = choice.cover < 0 ? choices_.nodes[i] : choices_.cover_options[static_cast<std::size_t>(choice.cover)];
-  const ir::NodeId producer = graph_.value(value).producer;
-  if (std::ranges::none_of(entry.item.nodes, [&](const ir::Node* node) { return node->id == producer; })) return {};
-  const Option& option = entry.options[static_cast<std::size_t>(choice.option)];
   const auto output = std::ranges::find(entry.item.outputs, value);
-  if (output == entry.item.outputs.end()) return {true, std::nullopt};
-  return {true, form_of(option, option.candidate.outputs[static_cast<std::size_t>(output - entry.item.outputs.begin())])};
+  if (output == entry.item.outputs.end()) return std::nullopt;
+  const Option& option = entry.options[static_cast<std::size_t>(choice.option)];
+  return form_of(option, option.candidate.outputs[static_cast<std::size_t>(output - entry.item.outputs.begin())]);
 }
 
-// A form that is present comes from what the producer, or the leader of the cover that holds it, makes.
+// A form that is present comes from what the producer makes.
 void Builder::add_source_pairs() {
   for (const FormVariable& form : result_.forms) {
     const ir::Value& value = graph_.value(form.value);
     if (value.kind != ir::ValueKind::kNodeOutput) continue;  // an input is always there, in its one form
-    std::set<std::size_t> makers = {position_.at(value.producer)};
-    for (std::size_t c = 0; c < choices_.covers.size(); ++c)
-      if (!choices_.cover_options[c].options.empty() && std::ranges::find(choices_.covers[c].nodes, value.producer) != choices_.covers[c].nodes.end())
-        makers.insert(result_.leaders[c]);
-    for (const std::size_t i : makers) {
-      add_pair(result_.node_variables[i], form.variable, [&](std::size_t a, std::size_t b) {
-        const Made made = made_by(i, result_.node_choices[i][a], form.value);
-        return b == 0 || !made.decided || made.form == form.roots[b - 1] ? 0.0 : kForbidden;
-      });
-    }
+    const std::size_t i = position_.at(value.producer);
+    add_pair(result_.node_variables[i], form.variable, [&](std::size_t a, std::size_t b) {
+      return b == 0 || made_by(i, result_.node_choices[i][a], form.value) == form.roots[b - 1] ? 0.0 : kForbidden;
+    });
   }
 }
 
-// The forms that a node's choice reads: its own, or those of the cover that it leads.
+// The forms that a node's choice reads are present.
 void Builder::add_reader_pairs() {
-  for (std::size_t i = 0; i < choices_.nodes.size(); ++i) {
-    const auto& node_choices = result_.node_choices[i];
-    std::map<std::pair<ir::ValueId, Form>, std::set<std::size_t>> readers;  // which choices need what
-    for (std::size_t a = 0; a < node_choices.size(); ++a) {
-      if (node_choices[a].option < 0) continue;
-      const ItemOptions& entry = node_choices[a].cover < 0 ? choices_.nodes[i] : choices_.cover_options[static_cast<std::size_t>(node_choices[a].cover)];
-      const Option& option = entry.options[static_cast<std::size_t>(node_choices[a].option)];
-      for (std::size_t k = 0; k < entry.item.inputs.size(); ++k)
-        if (option.candidate.inputs[k] && !is_constant(entry.item.inputs[k]))
-          readers[{entry.item.inputs[k], form_of(option, *option.candidate.inputs[k])}].insert(a);
-    }
-    for (const auto& [need, choosers] : readers)
-      add_pair(result_.node_variables[i], result_.forms[result_.form_index.at(need)].variable,
-               [&](std::size_t a, std::size_t b) { return b == 0 && choosers.contains(a) ? kForbidden : 0.0; });
-  }
+  for (const FormVariable& form : result_.forms)
+    for (const auto& [i, needs] : needs_[form.value])
+      add_pair(result_.node_variables[i], form.variable, [&](std::size_t a, std::size_t b) { return b == 0 && needs[a] == form.form ? kForbidden : 0.0; });
 }
 
 // A converted form needs the step before it, from the same root.
@@ -299,13 +358,26 @@ void forbid_together(AssignmentProblem& problem, const std::vector<std::uint32_t
 Assignment decode(const AssignmentProblem& problem, const std::vector<std::uint32_t>& solution) {
   Assignment assignment;
   assignment.cover_option.assign(problem.leaders.size(), -1);
-  for (std::size_t i = 0; i < problem.node_variables.size(); ++i) {
-    NodeChoice choice = problem.node_choices[i][solution[problem.node_variables[i]]];
-    if (choice.cover >= 0 && choice.option >= 0) {
-      assignment.cover_option[static_cast<std::size_t>(choice.cover)] = choice.option;
-      choice.option = -1;
+  for (std::size_t i = 0; i < problem.node_variables.size(); ++i) assignment.nodes.push_back(problem.node_choices[i][solution[problem.node_variables[i]]]);
+  // First the leaders say which covers there are; then their nodes can name them.
+  std::vector<std::int32_t> led(assignment.nodes.size(), -1);
+  for (std::size_t i = 0; i < assignment.nodes.size(); ++i) {
+    NodeChoice& choice = assignment.nodes[i];
+    if (choice.cover < 0) continue;
+    const auto cover = static_cast<std::size_t>(choice.cover);
+    if (problem.leaders[cover] == i) {
+      led[i] = choice.cover;
+      assignment.cover_option[cover] = choice.option;
     }
-    assignment.nodes.push_back(choice);
+    choice.option = -1;
+  }
+  for (NodeChoice& choice : assignment.nodes)
+    if (choice.inside_of >= 0) choice.cover = led[static_cast<std::size_t>(choice.inside_of)];
+  const auto chosen = [&](std::int64_t position) { return position < 0 ? 0 : solution[problem.node_variables[static_cast<std::size_t>(position)]]; };
+  for (const DirectValue& direct : problem.direct) {
+    const auto& root = direct.roots[chosen(direct.producer)];
+    const auto& need = direct.needs[chosen(direct.reader)];
+    if (root && need && *root != *need) assignment.made.push_back({direct.value, *need, *root});
   }
   for (const FormVariable& form : problem.forms) {
     const std::uint32_t choice = solution[form.variable];

@@ -4,11 +4,13 @@
 // for every node. Built as a pairwise cost function network and read back from its solution.
 //
 // Variables:
-//   node   one choice per option of the node alone; per option of each cover that it leads (its first node carries the cover's
-//          choice, so that a chain of covers stays a star around its anchor); and one per (cover, device) that it could be inside
-//   form   per value and form that somebody wants (or that a conversion passes through): absent, or the form that the producer
+//   node   one choice per option of the node alone; per option of each cover that it leads (is the first node of) or whose result
+//          it makes; and one per (leader, device) inside of whose covers it could vanish. So the form of a value hangs on the choice of
+//          its producer alone, and a chain of covers stays a star around its leader.
+//   form   (values with several readers, or that are outputs and read) per value and form that somebody wants (or that a conversion passes through): absent, or the form that the producer
 //          made, from which this one is converted; conversions from one produced form follow one fixed path, so chains end
-// Pairs: the leader of a cover and its other nodes agree; a form's origin is what the producer made; a consumer's form is present;
+// Pairs: the leader of a cover and its other nodes agree; a value with one reader pays the conversion from what its producer makes to
+// what the reader wants, without variables of its own; a form's origin is what the producer made; a consumer's form is present;
 // a conversion's previous step is present; neighbours in execution order pay synchronisation and launch where the device changes.
 
 #include <cstdint>
@@ -23,11 +25,15 @@
 
 namespace tessera::plan {
 
-// One choice of a node variable: the node alone (cover -1), the leader of `cover`, or inside of it (option -1).
+// One choice of a node variable.
+//   alone                        option of the node
+//   leads or ends a cover        `cover`, and its option
+//   inside of a cover            `inside_of`; which cover, the leader's choice says
 struct NodeChoice {
   std::uint32_t device = 0;
-  std::int32_t option = -1;  // of the node alone, or of the cover that it leads
+  std::int32_t option = -1;
   std::int32_t cover = -1;
+  std::int64_t inside_of = -1;  // position of the leader
 };
 
 struct FormVariable {
@@ -38,18 +44,28 @@ struct FormVariable {
   std::vector<Form> previous;  // per root: the form of the step before; the root itself where there is none between
 };
 
+// A value with one reader, or an output that nobody reads: its conversions are priced between two variables.
+struct DirectValue {
+  ir::ValueId value = ir::kNoValue;
+  std::int64_t producer = -1;                // position; -1: an input of the graph
+  std::int64_t reader = -1;                  // position; -1: an output of the graph
+  std::vector<std::optional<Form>> roots;    // per choice of the producer (one for an input): what it makes, if it shows it
+  std::vector<std::optional<Form>> needs;    // per choice of the reader (one for an output): what it wants, if it reads the value
+};
+
 struct AssignmentProblem {
   solve::Problem problem;
   std::vector<std::uint32_t> node_variables;                 // per node
   std::vector<std::vector<NodeChoice>> node_choices;         // per node, per choice
   std::vector<std::size_t> leaders;                          // per cover: the position of its first node
+  std::vector<DirectValue> direct;
   std::vector<FormVariable> forms;
   std::map<std::pair<ir::ValueId, Form>, std::size_t> form_index;
 };
 
 // What was decided.
 struct Assignment {
-  // Per node: its choice. Per cover: the option chosen, or -1.
+  // Per node: its choice; with a cover (then without an option) where it is in one. Per cover: the option chosen, or -1.
   std::vector<NodeChoice> nodes;
   std::vector<std::int32_t> cover_option;
   // Made forms that the producer does not make itself: value, form, and the produced form that it comes from.

@@ -45,6 +45,8 @@ class Greedy {
   void note_item(const ItemOptions& entry, const Option& option);
   bool make_forms();
   bool make_form(ir::ValueId value, const Form& form);
+  // Priced between producer and reader: it has no variables, and an impossible conversion costs infinity.
+  [[nodiscard]] bool is_direct(ir::ValueId value) const { return std::ranges::find(problem_.direct, value, &DirectValue::value) != problem_.direct.end(); }
 
   const ir::Graph& graph_;
   const Choices& choices_;
@@ -79,9 +81,10 @@ void Greedy::claim(std::uint32_t device) {
       const std::size_t i = position_[id];
       claimed_[i] = true;
       const auto& node_choices = problem_.node_choices[i];
-      const std::int32_t wanted = i == problem_.leaders[c] ? option : -1;
+      const auto leader = static_cast<std::int64_t>(problem_.leaders[c]);
       const auto choice = std::ranges::find_if(node_choices, [&](const NodeChoice& entry_choice) {
-        return entry_choice.cover == static_cast<std::int32_t>(c) && entry_choice.device == device && entry_choice.option == wanted;
+        return (entry_choice.cover == static_cast<std::int32_t>(c) && entry_choice.option == option) ||
+               (entry_choice.inside_of == leader && entry_choice.device == device);
       });
       solution_[problem_.node_variables[i]] = static_cast<std::uint32_t>(choice - node_choices.begin());
     }
@@ -100,7 +103,7 @@ void Greedy::claim(std::uint32_t device) {
 bool Greedy::make_form(ir::ValueId value, const Form& form) {
   const Form& root = made_.at(value);
   const auto found = problem_.form_index.find({value, form});
-  if (found == problem_.form_index.end()) return root == form;
+  if (found == problem_.form_index.end()) return root == form || is_direct(value);
   const FormVariable& variable = problem_.forms[found->second];
   const auto choice = static_cast<std::size_t>(std::ranges::find(variable.roots, root) - variable.roots.begin());
   if (choice == variable.roots.size()) return false;

@@ -136,6 +136,7 @@ class Legalizer {
   void add_inputs();
   std::uint32_t constant_buffer(ir::ValueId value, const Form& form);
   std::uint32_t ensure(ir::ValueId value, const Form& form);
+  std::uint32_t convert(ir::ValueId value, const Form& root, const Form& form);
   void add_call(const ChosenItem& item);
   void add_copy(Opcode opcode, std::uint32_t from, std::uint32_t to, std::string label);
   void add_outputs();
@@ -168,7 +169,12 @@ std::uint32_t Legalizer::constant_buffer(ir::ValueId value, const Form& form) {
 std::uint32_t Legalizer::ensure(ir::ValueId value, const Form& form) {
   if (graph_.value(value).kind == ir::ValueKind::kConstant) return constant_buffer(value, form);
   if (const auto known = buffers_.find({value, form}); known != buffers_.end()) return known->second;
-  const Form root = roots_.at({value, form});
+  return convert(value, roots_.at({value, form}), form);
+}
+
+// The last step of the path from what the producer made; the steps before it may be there already.
+std::uint32_t Legalizer::convert(ir::ValueId value, const Form& root, const Form& form) {
+  if (const auto known = buffers_.find({value, form}); known != buffers_.end()) return known->second;
   const auto& path = conversions_.path(value, root, form);
   TESSERA_CHECK(path && !path->empty());
   const ConversionStep& step = path->back();
@@ -177,7 +183,7 @@ std::uint32_t Legalizer::ensure(ir::ValueId value, const Form& form) {
   lowered.device = step.device;
   lowered.conversion = step;
   lowered.value = value;
-  lowered.inputs = {ensure(value, step.from)};
+  lowered.inputs = {convert(value, root, step.from)};
   lowered.outputs = {add_result(value, form)};
   lowered.label = graph_.value(value).name;
   lowered.price_us = step.price.us;

@@ -123,8 +123,9 @@ TEST(Problem4, TransposesBetweenLayouts) {
     scattered.insert(2 + 4 * i);
     contiguous.insert(20 + i);
   }
-  EXPECT_NEAR(layouts_ms(scattered), 1.93, 0.02);
-  EXPECT_NEAR(layouts_ms(contiguous), 0.16, 0.002);
+  EXPECT_NEAR(layouts_ms(scattered), 1.93, 0.03);  // prices are rounded to powers of 1.02
+  EXPECT_NEAR(layouts_ms(contiguous), 0.16, 0.003);
+  EXPECT_NEAR(layouts_ms(scattered), 12 * layouts_ms(contiguous), 1e-9);
 }
 
 // Price of one operator at 200 GFLOP/s and 20 GB/s.

@@ -1,6 +1,8 @@
 #include <fmt/format.h>
 
+#include <limits>
 #include <nlohmann/json.hpp>
+#include <type_traits>
 
 #include "report/report.h"
 
@@ -53,7 +55,7 @@ Json plan_json(const Report& report) {
 class Reader {
  public:
   Reader(const Json& json, std::string path, std::string& error) : json_(json), path_(std::move(path)), error_(error) {
-    if (error_.empty() && !json_.is_object()) error_ = fmt::format("'{}': expected an object, found {}", path_, json_.type_name());
+    if (error_.empty() && !json_.is_object()) error_ = fmt::format("'{}': expected an object, found {}", path_.substr(0, path_.size() - 1), json_.type_name());
   }
 
   template <typename T>
@@ -61,10 +63,13 @@ class Reader {
     const Json* value = find(key);
     if (value == nullptr) return;
     try {
-      value->get_to(target);
+      if (fits(*value, target)) {
+        value->get_to(target);
+        return;
+      }
     } catch (const nlohmann::json::exception&) {
-      error_ = fmt::format("'{}{}': expected {}, found {}", path_, key, wanted(target), value->dump());
     }
+    error_ = fmt::format("'{}{}': expected {}, found {}", path_, key, wanted(target), value->dump());
   }
 
   template <typename Visit>
@@ -93,11 +98,23 @@ class Reader {
   void fail_with(const char* key, std::string_view expected, const Json& found) const { error_ = fmt::format("'{}{}': expected {}, found {}", path_, key, expected, found.dump()); }
 
  private:
+  // The library would also turn true into 1, 1.5 into 1 and -1 into a large number.
+  template <typename T>
+  static bool fits(const Json& value, const T& /*unused*/) {
+    if constexpr (std::is_unsigned_v<T>) return value.is_number_unsigned() && value.get<std::uint64_t>() <= std::numeric_limits<T>::max();
+    if constexpr (std::is_integral_v<T>) return value.is_number_integer();
+    if constexpr (std::is_arithmetic_v<T>) return value.is_number();
+    return true;
+  }
+
   static std::string_view wanted(const std::string& /*unused*/) { return "a text"; }
-  static std::string_view wanted(bool /*unused*/) { return "true or false"; }
+  static std::string_view wanted(const std::vector<std::string>& /*unused*/) { return "a list of texts"; }
+  static std::string_view wanted(const std::map<std::string, std::string>& /*unused*/) { return "an object of texts"; }
+  static std::string_view wanted(const std::map<std::string, std::int64_t>& /*unused*/) { return "an object of numbers"; }
   template <typename T>
   static std::string_view wanted(const T& /*unused*/) {
-    return std::is_arithmetic_v<T> ? "a number" : "a list or object of texts";
+    if constexpr (std::is_unsigned_v<T>) return "a whole number of at least 0";
+    return std::is_integral_v<T> ? "a whole number" : "a number";
   }
 
   const Json& json_;
@@ -133,7 +150,7 @@ void read_supported(const Reader& reader, NodeEntry& node) {
   if (supported == nullptr) return;
   if (!supported->is_object()) return reader.fail_with("supported", "an object", *supported);
   for (const auto& [device, value] : supported->items()) {
-    if (value.is_boolean()) node.supported[device] = {};
+    if (value == true) node.supported[device] = {};
     else if (value.is_object() && value.contains("refused") && value["refused"].is_string()) node.supported[device] = value["refused"].get<std::string>();
     else return reader.fail_with("supported", "true or {\"refused\": reason}", value);
   }

@@ -109,10 +109,27 @@ std::string notes_text(const Report& report, bool verbose) {
   return text;
 }
 
+// Whether a glob of '*' and '?' fits the whole text; a '*' that was too short grows, only the last one, so that time stays bounded.
 bool matches(std::string_view glob, std::string_view text) {
-  if (glob.empty()) return text.empty();
-  if (glob.front() == '*') return matches(glob.substr(1), text) || (!text.empty() && matches(glob, text.substr(1)));
-  return !text.empty() && (glob.front() == '?' || glob.front() == text.front()) && matches(glob.substr(1), text.substr(1));
+  std::size_t g = 0;
+  std::size_t t = 0;
+  std::size_t star = std::string_view::npos;
+  std::size_t star_end = 0;
+  while (t < text.size()) {
+    if (g < glob.size() && glob[g] == '*') {
+      star = g++;
+      star_end = t;
+    } else if (g < glob.size() && (glob[g] == '?' || glob[g] == text[t])) {
+      ++g;
+      ++t;
+    } else if (star != std::string_view::npos) {
+      g = star + 1;
+      t = ++star_end;
+    } else {
+      return false;
+    }
+  }
+  return glob.find_first_not_of('*', g) == std::string_view::npos;
 }
 
 std::string selection_text(const Selection& selection) {

@@ -20,11 +20,10 @@ std::int64_t now_ns() {
 
 // The position of `name` in a method's inputs or outputs; the error lists those that exist.
 Result<std::size_t> find_interface(const std::vector<artefact::InterfaceDecl>& decls, std::string_view name, std::string_view kind) {
-  std::string known;
-  for (std::size_t i = 0; i < decls.size(); ++i) {
+  for (std::size_t i = 0; i < decls.size(); ++i)
     if (decls[i].name == name) return i;
-    known += (i == 0 ? "'" : ", '") + decls[i].name + "'";
-  }
+  std::string known;
+  for (const auto& decl : decls) known += (known.empty() ? "'" : ", '") + decl.name + "'";
   return fail(ErrorCode::kNotFound, fmt::format("no {} '{}': expected one of {}", kind, name, known));
 }
 
@@ -54,7 +53,7 @@ Status OwnedBuffer::ensure(backends::RunDevice& device, std::int64_t size_bytes)
 }
 
 Executor::Executor(std::shared_ptr<const LoadedProgram> program, const ExecutorOptions& options)
-    : program_(std::move(program)), pool_(options.threads), traced_(options.trace) {
+    : program_(std::move(program)), pool_(options.threads), threads_(options.threads), traced_(options.trace) {
   const auto& method = program_->method();
   inputs_.resize(method.inputs.size());
   outputs_.resize(method.outputs.size());
@@ -103,6 +102,8 @@ Status Executor::bind_input(std::string_view name, DType dtype, std::span<const 
   if (const auto negative = std::ranges::find_if(dims, [](std::int64_t size) { return size < 0; }); negative != dims.end())
     return fail(ErrorCode::kInvalidArgument, fmt::format("input '{}': dimension {}: expected at least 0, found {}", name,
                                                          negative - dims.begin(), *negative));
+  if (data == nullptr && std::ranges::find(dims, 0) == dims.end())
+    return fail(ErrorCode::kInvalidArgument, fmt::format("input '{}': expected data for [{}], found a null pointer", name, fmt::join(dims, ", ")));
   InputBinding& input = inputs_[index];
   if (!input.bound || !std::ranges::equal(input.dims, dims)) {
     input.dims.assign(dims.begin(), dims.end());
@@ -130,7 +131,7 @@ Status Executor::choose_plan() {
     plans_.splice(plans_.begin(), plans_, found);
   } else {
     TESSERA_ASSIGN(const SymbolBindings bindings, bind_symbols(program_->method(), key));
-    TESSERA_ASSIGN(auto plan, make_shape_plan(*program_, bindings, pool_.threads()));
+    TESSERA_ASSIGN(auto plan, make_shape_plan(*program_, bindings, threads_));
     ++shape_plans_made_;
     plans_.emplace_front(std::move(key), std::move(plan));
     if (plans_.size() > kShapePlansKept) plans_.pop_back();
@@ -144,15 +145,22 @@ Status Executor::prepare_states() {
   for (std::uint32_t i = 0; i < method.buffers.size(); ++i) {
     if (method.buffers[i].kind != BufferKind::kState || method.buffers[i].alias_of != UINT32_MAX) continue;
     auto& owner = program_->memory_owner(method.buffers[i].memory);
-    const auto [entry, is_new] = states_.try_emplace(i);
-    if (!is_new && entry->second.size_bytes() != plan_->size_bytes[i])
+    const auto entry = states_.find(i);
+    if (entry != states_.end() && entry->second.size_bytes() != plan_->size_bytes[i])
       return fail(ErrorCode::kInvalidArgument, fmt::format("state '{}': expected {} bytes as in the first run, found {}", method.buffers[i].value,
                                                            entry->second.size_bytes(), plan_->size_bytes[i]));
-    if (!is_new) continue;
-    TESSERA_TRY(entry->second.ensure(owner, plan_->size_bytes[i]));
-    if (method.buffers[i].segment == UINT32_MAX) continue;
-    const auto initial = program_->segment(method.buffers[i].segment);
-    TESSERA_TRY(owner.copy_from_host(entry->second.data(), initial.data(), static_cast<std::int64_t>(initial.size())));
+    if (entry != states_.end()) continue;
+    OwnedBuffer state;
+    TESSERA_TRY(state.ensure(owner, plan_->size_bytes[i]));
+    if (method.buffers[i].segment != UINT32_MAX) {
+      const auto initial = program_->segment(method.buffers[i].segment);
+      const auto found = static_cast<std::int64_t>(initial.size());
+      if (found != plan_->size_bytes[i])
+        return fail(ErrorCode::kInvalidArgument, fmt::format("state '{}': expected {} bytes as its initial value has, found {}",
+                                                             method.buffers[i].value, found, plan_->size_bytes[i]));
+      TESSERA_TRY(owner.copy_from_host(state.data(), initial.data(), found));
+    }
+    states_.emplace(i, std::move(state));
   }
   return {};
 }
@@ -248,6 +256,7 @@ Status Executor::run() {
   const auto& method = program_->method();
   for (std::size_t i = 0; i < inputs_.size(); ++i)
     if (!inputs_[i].bound) return fail(ErrorCode::kFailedPrecondition, fmt::format("input '{}' is not bound", method.inputs[i].name));
+  has_run_ = false;
   if (dims_changed_) {
     TESSERA_TRY(choose_plan());
     TESSERA_TRY(prepare_memory());

@@ -91,6 +91,7 @@ class Executor {
 
   std::shared_ptr<const LoadedProgram> program_;
   ThreadPool pool_;
+  int threads_;  // as asked for: how work is cut, whatever the pool uses now
   bool traced_;
   std::vector<InputBinding> inputs_;
   std::vector<OutputBinding> outputs_;

@@ -99,9 +99,10 @@ class ArenaPlacer {
           ready = false;
           continue;
         }
-        const auto end = checked_add(plan_.offset_bytes[below], plan_.size_bytes[below] + kBufferAlignment);
-        if (!end) return fail(ErrorCode::kOutOfRange, fmt::format("value '{}': the arena overflows", method_.buffers[below].value));
-        offset = std::max(offset, align_up(*end - kBufferAlignment, kBufferAlignment));
+        const auto end = checked_add(plan_.offset_bytes[below], plan_.size_bytes[below]);
+        if (!end || !checked_add(*end, kBufferAlignment))
+          return fail(ErrorCode::kOutOfRange, fmt::format("value '{}': the arena overflows", method_.buffers[below].value));
+        offset = std::max(offset, align_up(*end, kBufferAlignment));
       }
       if (!ready) continue;
       plan_.offset_bytes[index] = offset;
@@ -127,13 +128,26 @@ Status place_aliases(const artefact::MethodImage& method, const SymbolBindings& 
   return {};
 }
 
+// Source and target of a transfer or a write-back have one size; both outside of host memory, it goes through a bounce buffer.
+Status plan_copy(const LoadedProgram& program, const artefact::Instruction& instruction, ShapePlan& plan) {
+  const auto& buffers = program.method().buffers;
+  const std::uint32_t source = instruction.inputs[0];
+  const std::uint32_t target = instruction.outputs[0];
+  if (plan.dims[source] != plan.dims[target])
+    return fail(ErrorCode::kInvalidArgument, fmt::format("value '{}': expected [{}] as in '{}', found [{}]", buffers[target].value,
+                                                         fmt::join(plan.dims[source], ", "), buffers[source].value,
+                                                         fmt::join(plan.dims[target], ", ")));
+  if (!program.memory_owner(buffers[source].memory).host_memory() && !program.memory_owner(buffers[target].memory).host_memory())
+    plan.bounce_bytes = std::max(plan.bounce_bytes, plan.size_bytes[source]);
+  return {};
+}
+
 Status make_instances(const LoadedProgram& program, int threads, ShapePlan& plan) {
   const auto& method = program.method();
   for (const auto& instruction : method.instructions) {
     plan.instances.emplace_back();
-    if (instruction.opcode == artefact::Opcode::kTransfer) {
-      plan.bounce_bytes = std::max(plan.bounce_bytes, plan.size_bytes[instruction.inputs[0]]);
-    }
+    if (instruction.opcode == artefact::Opcode::kTransfer || instruction.opcode == artefact::Opcode::kWriteBack)
+      TESSERA_TRY(plan_copy(program, instruction, plan));
     if (instruction.kernel == UINT32_MAX) continue;
     backends::InstanceDims dims;
     for (const std::uint32_t buffer : instruction.inputs) dims.inputs.push_back(plan.dims[buffer]);

@@ -18,7 +18,7 @@ struct ShapePlan {
   std::vector<std::int64_t> offset_bytes;   // temporaries: in the arena; aliases: within what they alias
   std::vector<std::int64_t> arena_bytes;    // per memory
   std::int64_t scratch_bytes = 0;           // the largest of any instance
-  std::int64_t bounce_bytes = 0;            // the largest transfer between two memories that are not host memory
+  std::int64_t bounce_bytes = 0;            // the largest transfer or write-back whose both ends are not host memory
   std::vector<std::unique_ptr<backends::KernelInstance>> instances;  // per instruction; null where it has no kernel
 };
 

@@ -120,7 +120,7 @@ Result<std::vector<TextBox>> find_text_boxes(const Tensor& probability, const Bo
   const Dims& dims = probability.dims();
   if (probability.dtype() != DType::kFp32 || dims.size() != 4 || dims[0] != 1 || dims[1] != 1)
     return fail(ErrorCode::kInvalidArgument,
-                fmt::format("probability map: expected fp32[1,1,height,width], found {}[{}]",
+                fmt::format("probability map: expected fp32[1x1xHEIGHTxWIDTH], found {}[{}]",
                             to_string(probability.dtype()), to_string(dims)));
   const int height = static_cast<int>(dims[2]);
   const int width = static_cast<int>(dims[3]);
@@ -134,10 +134,10 @@ Result<std::vector<TextBox>> find_text_boxes(const Tensor& probability, const Bo
           options.min_side_px)
         continue;
       const double score = components.mean_inside(*bounds);
-      if (score >= options.min_score)
-        boxes.push_back({grown(*bounds, options.unclip_ratio, width, height), score});
+      if (score >= options.min_score) boxes.push_back({*bounds, score});
     }
-  sort_for_reading(boxes);
+  sort_for_reading(boxes);  // before they grow: lines that are close may overlap then
+  for (TextBox& box : boxes) box.area = grown(box.area, options.unclip_ratio, width, height);
   return boxes;
 }
 

@@ -88,11 +88,11 @@ TEST(FindTextBoxesTest, NamesAMapOfAnotherTypeOrRank) {
   const auto rank = find_text_boxes(*Tensor::zeros(DType::kFp32, {4, 4}));
   ASSERT_FALSE(rank.has_value());
   EXPECT_EQ(rank.error().to_string(),
-            "probability map: expected fp32[1,1,height,width], found fp32[4,4]");
+            "probability map: expected fp32[1x1xHEIGHTxWIDTH], found fp32[4x4]");
   const auto dtype = find_text_boxes(*Tensor::zeros(DType::kFp16, {1, 1, 4, 4}));
   ASSERT_FALSE(dtype.has_value());
   EXPECT_EQ(dtype.error().to_string(),
-            "probability map: expected fp32[1,1,height,width], found fp16[1,1,4,4]");
+            "probability map: expected fp32[1x1xHEIGHTxWIDTH], found fp16[1x1x4x4]");
 }
 
 TEST(DetectorInputTest, NormalisesChannelsBlueFirst) {

@@ -256,10 +256,9 @@ std::int64_t padded_size(const Segment& segment) {
   return align_up(static_cast<std::int64_t>(segment.bytes.size()), kSegmentAlignment);
 }
 
-// Hands the pieces of the file to `sink` in order.
+// Hands the pieces of the file of a verified image to `sink` in order.
 template <typename Sink>
 Status emit(const ProgramImage& image, Sink sink) {
-  TESSERA_TRY(verify_program(image));
   std::int64_t segments_size = 0;
   for (const Segment& segment : image.segments) segments_size += padded_size(segment);
   const std::string front = pack_front(pack_metadata(image), segments_size);
@@ -288,6 +287,7 @@ std::uint32_t SegmentPool::add(const Tensor& tensor) {
 }
 
 Result<std::string> serialize_program(const ProgramImage& image) {
+  TESSERA_TRY(verify_program(image));
   std::string bytes;
   TESSERA_TRY(emit(image, [&](const void* data, std::size_t size) -> Status {
     bytes.append(static_cast<const char*>(data), size);
@@ -297,6 +297,7 @@ Result<std::string> serialize_program(const ProgramImage& image) {
 }
 
 Status write_program(const ProgramImage& image, const std::filesystem::path& path) {
+  TESSERA_TRY_IN(verify_program(image), path.string());
   TESSERA_ASSIGN(auto file, AtomicFile::create(path));
   TESSERA_TRY(emit(image, [&](const void* data, std::size_t size) { return file->write(data, size); }));
   return file->commit();

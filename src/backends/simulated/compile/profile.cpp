@@ -14,6 +14,7 @@ using Json = nlohmann::json;
 
 constexpr std::string_view kSchema = "tessera.device/1.0";
 constexpr std::string_view kSchemaMajor = "tessera.device/1.";
+constexpr double kMaxMemory = 1e12;  // in MiB or KiB: its bytes still fit in 64 bits
 
 template <typename... Args>
 tl::unexpected<Error> wrong(std::string_view key, fmt::format_string<Args...> format, Args&&... args) {
@@ -30,6 +31,14 @@ Status check_keys(std::string_view where, const Json& object, std::initializer_l
 Result<double> number(std::string_view key, const Json& value) {
   if (!value.is_number() || value.get<double>() < 0) return wrong(key, "expected a number of at least 0, found {}", value.dump());
   return value.get<double>();
+}
+
+// A count: whole, and small enough to stay exact in JSON.
+Result<std::int64_t> count(std::string_view key, const Json& value) {
+  constexpr std::int64_t kMax = std::int64_t{1} << 53;
+  if (!value.is_number_integer() || value < 0 || value > kMax)
+    return wrong(key, "expected a whole number of at least 0, found {}", value.dump());
+  return value.get<std::int64_t>();
 }
 
 Status read_number(const Json& object, const char* key, double& target) {
@@ -69,15 +78,18 @@ Result<AttributeRule> attribute_rule(const std::string& name, const Json& value)
       if (!bound.is_number()) return wrong(key, "expected a number, found {}", bound.dump());
       (key == "min" ? rule.min : rule.max) = bound.get<double>();
     }
+    if (!rule.min && !rule.max) return wrong(name, "expected a range with a min or a max, found {}", value.dump());
   } else {
     return wrong(name, "expected a number, a text, a list of numbers or {{\"min\":, \"max\":}}, found {}", value.dump());
   }
   return rule;
 }
 
-// An entry of supports (where) or lacks (attr).
-Result<SupportRule> support_rule(const Json& json, const char* attributes_key) {
-  TESSERA_TRY(check_keys("an operator entry", json, {"op", "dtypes", "max_rank", attributes_key}));
+// An entry of supports (where, max_rank) or lacks (attr).
+Result<SupportRule> support_rule(const Json& json, std::string_view attributes_key) {
+  const bool is_support = attributes_key == "where";
+  TESSERA_TRY(is_support ? check_keys("an operator entry", json, {"op", "dtypes", "where", "max_rank"})
+                         : check_keys("an operator entry", json, {"op", "dtypes", "attr"}));
   SupportRule rule;
   const auto op = json.find("op");
   if (op == json.end() || !op->is_string()) return wrong("op", "expected an operator's name, found {}", op == json.end() ? "nothing" : op->dump());
@@ -91,8 +103,7 @@ Result<SupportRule> support_rule(const Json& json, const char* attributes_key) {
     }
   }
   if (const auto rank = json.find("max_rank"); rank != json.end()) {
-    TESSERA_ASSIGN(const double value, number("max_rank", *rank));
-    rule.max_rank = static_cast<std::int64_t>(value);
+    TESSERA_ASSIGN(rule.max_rank, count("max_rank", *rank));
   }
   if (const auto where = json.find(attributes_key); where != json.end()) {
     if (!where->is_object()) return wrong(attributes_key, "expected an object, found {}", where->dump());
@@ -104,7 +115,7 @@ Result<SupportRule> support_rule(const Json& json, const char* attributes_key) {
   return rule;
 }
 
-Result<std::vector<SupportRule>> support_rules(const char* key, const Json& value, const char* attributes_key) {
+Result<std::vector<SupportRule>> support_rules(const char* key, const Json& value, std::string_view attributes_key) {
   if (!value.is_array()) return wrong(key, "expected a list, found {}", value.dump());
   std::vector<SupportRule> rules;
   for (const Json& entry : value) {
@@ -170,6 +181,8 @@ Status read_rates(const Json& json, Profile& profile) {
   double sram_kib = 0;
   TESSERA_TRY(read_number(json, "memory_mib", memory_mib));
   TESSERA_TRY(read_number(json, "sram_kib", sram_kib));
+  for (const auto& [key, size] : {std::pair{"memory_mib", memory_mib}, std::pair{"sram_kib", sram_kib}})
+    if (size > kMaxMemory) return wrong(key, "expected at most {:g}, found {:g}", kMaxMemory, size);
   rates.memory_bytes = static_cast<std::int64_t>(memory_mib * 1024 * 1024);
   profile.sram_kib = static_cast<std::int64_t>(sram_kib);
   if (const auto power = json.find("power"); power != json.end()) {
@@ -179,8 +192,7 @@ Status read_rates(const Json& json, Profile& profile) {
     }
   }
   if (const auto partitions = json.find("max_partitions"); partitions != json.end() && !partitions->is_null()) {
-    TESSERA_ASSIGN(const double value, number("max_partitions", *partitions));
-    profile.max_partitions = static_cast<std::int64_t>(value);
+    TESSERA_ASSIGN(profile.max_partitions, count("max_partitions", *partitions));
   }
   return {};
 }

@@ -3,19 +3,27 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 
 namespace tessera::backends::simulated {
 namespace {
 
-// The values that an attribute has where the node leaves it out, as far as profiles ask for them.
+// Dims of the first operand besides batch and channel; 0 where there are none.
+std::size_t spatial_rank(const ir::WorkItem& item, const ir::Node& node) {
+  if (node.inputs.empty() || node.inputs.front() == ir::kNoValue) return 0;
+  const auto& type = item.graph->value(node.inputs.front()).type;
+  return type.shape && type.shape->size() > 2 ? type.shape->size() - 2 : 0;
+}
+
+// The values that ONNX gives an attribute where the node leaves it out. Those whose default hangs on the operator are not here.
 std::vector<double> default_numbers(const ir::WorkItem& item, const ir::Node& node, const std::string& name) {
-  const auto rank = [&]() -> std::size_t {
-    const auto& type = item.graph->value(node.inputs.front()).type;
-    return type.shape && type.shape->size() > 2 ? type.shape->size() - 2 : 0;
-  };
-  if (name == "group") return {1};
-  if (name == "strides" || name == "dilations") return std::vector<double>(rank(), 1);
-  if (name == "pads") return std::vector<double>(2 * rank(), 0);
+  constexpr std::array<std::string_view, 9> kZero = {"ceil_mode", "count_include_pad", "storage_order", "align_corners", "transA", "transB", "exclusive",
+                                                     "reverse", "select_last_index"};
+  constexpr std::array<std::string_view, 4> kOne = {"group", "keepdims", "largest", "sorted"};
+  if (std::ranges::find(kZero, name) != kZero.end()) return {0};
+  if (std::ranges::find(kOne, name) != kOne.end()) return {1};
+  if (name == "strides" || name == "dilations") return std::vector<double>(spatial_rank(item, node), 1);
+  if (name == "pads") return std::vector<double>(2 * spatial_rank(item, node), 0);
   return {};
 }
 
@@ -114,7 +122,8 @@ std::string refusal(const Profile& profile, const ir::WorkItem& item, const ir::
   if (std::string reason = supports_refusal(profile, item, node, dtype); !reason.empty()) return reason;
   for (const SupportRule& rule : profile.lacks) {
     if (!lacked(rule, item, node, dtype)) continue;
-    if (rule.where.empty()) return fmt::format("{}: the operator is not supported by '{}'", node.op->name, profile.name);
+    if (rule.where.empty() && rule.dtypes.empty()) return fmt::format("{}: the operator is not supported by '{}'", node.op->name, profile.name);
+    if (rule.where.empty()) return fmt::format("{}: {} is not supported", node.op->name, to_string(dtype));
     const auto& where = rule.where.front();
     return fmt::format("{}: {}={} is not supported", node.op->name, where.name, found_text(item, node, where.name));
   }
