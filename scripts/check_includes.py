@@ -132,7 +132,7 @@ def check_own(units, path, target):
     unit, match = find_unit(units, path)
     if unit is None:
         return "no row of the table holds for this file"
-    is_test = path.endswith("_test.cpp")
+    is_test = path.endswith(("_test.cpp", "_test.h"))
     if is_test and target.startswith("tests/testing/"):
         return None
     backend = match.groupdict().get("X")
@@ -151,7 +151,7 @@ def check_library(libraries, path, header):
         return None  # the C++ standard library
     for library in libraries:
         if library.owns(header):
-            is_test_library = path.endswith("_test.cpp") and library.name == "googletest"
+            is_test_library = path.endswith(("_test.cpp", "_test.h")) and library.name == "googletest"
             if is_test_library or library.open_to(path):
                 return None
             return f"{library.name} ({header}) is for {', '.join(library.units)} only"

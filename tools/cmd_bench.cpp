@@ -74,9 +74,12 @@ void add_bench(CLI::App& app, Action& action) {
   command->add_flag("--random", arguments->inputs.random, "Draw the inputs that are not given");
   command->add_option("--seed", arguments->inputs.seed, "Seed of drawn inputs");
   command->add_option("--plan", arguments->plan, "Which plan of the artefact: main, or cpu");
-  command->add_option("--seconds", arguments->seconds, "How long to run");
+  command->add_option("--seconds", arguments->seconds, "How long to run")->check(CLI::NonNegativeNumber);
   arguments->flags = add_compile_flags(*command);
-  command->callback([=, &action] { action = [=] { return run_bench(*arguments); }; });
+  command->callback([=, &action] {
+    check_usage(*arguments->flags);
+    action = [=] { return run_bench(*arguments); };
+  });
 }
 
 }  // namespace tessera::tools

@@ -7,6 +7,7 @@
 #include "compile_flags.h"
 #include "compiler/compile.h"
 #include "console.h"
+#include "plan/cost_table.h"
 #include "report/report.h"
 
 namespace tessera::tools {
@@ -84,8 +85,9 @@ Status run_measure(const StageArguments& arguments) {
   if (options.measure == plan::MeasureMode::kOff) options.measure = plan::MeasureMode::kMissing;
   options.stop_after = compiler::Stage::kAllocate;
   TESSERA_ASSIGN(const auto compiled, compiler::compile(arguments.model, options));
-  say(fmt::format("tessera: {} prices known, {} still estimated, in {} ({:.1f} s)", compiled.report.price_hits, compiled.report.price_misses.size(),
-                  options.cost_table.string(), compiled.total_ms / 1000));
+  TESSERA_ASSIGN(const auto table, plan::CostTable::load(options.cost_table));
+  say(fmt::format("tessera: {} holds {} prices; {} of this model still estimated ({:.1f} s)", options.cost_table.string(), table.size(),
+                  compiled.report.price_misses.size(), compiled.total_ms / 1000));
   return {};
 }
 
@@ -95,7 +97,10 @@ std::shared_ptr<StageArguments> add_stage_command(CLI::App& app, Action& action,
   auto arguments = std::make_shared<StageArguments>();
   command->add_option("MODEL", arguments->model, "ONNX file")->required();
   arguments->flags = add_compile_flags(*command);
-  command->callback([=, &action] { action = [=] { return run(*arguments); }; });
+  command->callback([=, &action] {
+    check_usage(*arguments->flags);
+    action = [=] { return run(*arguments); };
+  });
   return arguments;
 }
 
@@ -107,7 +112,10 @@ void add_compile(CLI::App& app, Action& action) {
   command->add_option("MODEL", arguments->model, "ONNX file")->required();
   command->add_option("-o,--output", arguments->output, "Artefact to write")->required();
   arguments->flags = add_compile_flags(*command);
-  command->callback([=, &action] { action = [=] { return run_compile(*arguments); }; });
+  command->callback([=, &action] {
+    check_usage(*arguments->flags);
+    action = [=] { return run_compile(*arguments); };
+  });
 }
 
 void add_plan(CLI::App& app, Action& action) {
@@ -116,7 +124,11 @@ void add_plan(CLI::App& app, Action& action) {
 
 void add_dump(CLI::App& app, Action& action) {
   auto arguments = add_stage_command(app, action, "dump", "The text form of one stage", run_dump);
-  app.get_subcommand("dump")->add_option("--stage", arguments->stage, "import, infer, simplify, fuse, enumerate, price, assign, legalize, schedule, allocate, emit");
+  app.get_subcommand("dump")->add_option("--stage", arguments->stage, "import, infer, simplify, fuse, enumerate, price, assign, legalize, schedule, allocate, emit")
+      ->check([](const std::string& name) {
+        const auto stage = compiler::stage_from_string(name);
+        return stage ? std::string() : stage.error().to_string();
+      });
 }
 
 void add_measure(CLI::App& app, Action& action) {

@@ -1,7 +1,8 @@
 #pragma once
 
-// The subcommands. Each adds itself to the application and leaves what to do in `action`, which main() calls after parsing.
-// Answers go to standard output, messages to standard error; an Error becomes exit code 1.
+// The subcommands. Each adds itself to the application and leaves what to do in `action`, which
+// main() calls after parsing. Answers go to standard output, messages to standard error; an Error
+// becomes exit code 1.
 
 #include <functional>
 

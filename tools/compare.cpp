@@ -21,8 +21,9 @@ Result<Tensor> as_fp64(const Tensor& tensor) {
 Difference compare(const Tensor& expected, const Tensor& found, double rtol, double atol) {
   Difference result;
   if (expected.dtype() != found.dtype() || expected.dims() != found.dims()) {
-    result.problem = fmt::format("expected {}[{}], found {}[{}]", to_string(expected.dtype()), to_string(expected.dims()), to_string(found.dtype()),
-                                 to_string(found.dims()));
+    result.problem =
+        fmt::format("expected {}[{}], found {}[{}]", to_string(expected.dtype()),
+                    to_string(expected.dims()), to_string(found.dtype()), to_string(found.dims()));
     return result;
   }
   if (expected.dtype() == DType::kString) {
@@ -44,7 +45,8 @@ Difference compare(const Tensor& expected, const Tensor& found, double rtol, dou
     if (left[i] == right[i] || (std::isnan(left[i]) && std::isnan(right[i]))) continue;
     const double difference = std::abs(left[i] - right[i]);
     if (std::isfinite(difference)) result.max_abs = std::max(result.max_abs, difference);
-    if (exact || !(difference <= atol * result.max_expected + rtol * std::abs(left[i]))) ++result.outside;
+    if (exact || !(difference <= atol * result.max_expected + rtol * std::abs(left[i])))
+      ++result.outside;
   }
   return result;
 }

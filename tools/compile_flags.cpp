@@ -132,6 +132,10 @@ std::shared_ptr<CompileFlags> add_compile_flags(CLI::App& command) {
   return flags;
 }
 
+void check_usage(const CompileFlags& flags) {
+  if (const auto options = to_options(flags); !options) throw CLI::ValidationError(options.error().to_string());
+}
+
 Result<compiler::CompileOptions> to_options(const CompileFlags& flags) {
   compiler::CompileOptions options;
   options.devices = split(flags.devices, ",");

@@ -45,6 +45,9 @@ std::shared_ptr<CompileFlags> add_compile_flags(CLI::App& command);
 // Errors: a malformed word (which option, expected, found). Sets up progress and cancellation too.
 Result<compiler::CompileOptions> to_options(const CompileFlags& flags);
 
+// For the callbacks of commands: a malformed word is an error of usage, as an unknown option is. Throws CLI::ValidationError.
+void check_usage(const CompileFlags& flags);
+
 // "1x3x640x640".
 Result<Dims> parse_dims(const std::string& text);
 

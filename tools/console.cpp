@@ -29,7 +29,8 @@ std::stop_source& stop_source() {
 }
 
 void on_signal(int /*number*/) {
-  // Files first: the work may sit in a long call. Only async-signal-safe calls here; the watcher asks for the stop.
+  // Files first: the work may sit in a long call. Only async-signal-safe calls here; the watcher
+  // asks for the stop.
   remove_unfinished_files();
   if (signals_seen.fetch_add(1) > 0) _exit(kExitOnSignal);
 }
@@ -38,7 +39,8 @@ void on_signal(int /*number*/) {
 
 void show_progress(std::string_view what, double share) {
   if (!is_terminal()) return;
-  const auto line = share > 0 ? fmt::format("\r\033[K{} {:.0f} %", what, share * 100) : fmt::format("\r\033[K{}", what);
+  const auto line = share > 0 ? fmt::format("\r\033[K{} {:.0f} %", what, share * 100)
+                              : fmt::format("\r\033[K{}", what);
   std::fwrite(line.data(), 1, line.size(), stderr);
   std::fflush(stderr);
 }
@@ -59,7 +61,8 @@ void answer(const std::string& text) {
 
 int terminal_width() {
   winsize size{};
-  return ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : kDefaultWidth;
+  return ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col
+                                                                         : kDefaultWidth;
 }
 
 void install_cancellation() {
@@ -74,6 +77,8 @@ void install_cancellation() {
   }).detach();
 }
 
-std::stop_token cancellation() { return stop_source().get_token(); }
+std::stop_token cancellation() {
+  return stop_source().get_token();
+}
 
 }  // namespace tessera::tools

@@ -22,11 +22,14 @@ namespace {
 Result<bool> is_artefact(const std::string& path) {
   TESSERA_ASSIGN(const auto file, MappedFile::open(path));
   const auto bytes = file->bytes();
-  return bytes.size() >= artefact::kMagic.size() && std::memcmp(bytes.data(), artefact::kMagic.data(), artefact::kMagic.size()) == 0;
+  return bytes.size() >= artefact::kMagic.size() &&
+         std::memcmp(bytes.data(), artefact::kMagic.data(), artefact::kMagic.size()) == 0;
 }
 
-// A drawn tensor at the point that the plan was priced at: floats in [-1, 1], integers in [0, 7], booleans either.
-Result<Tensor> draw(const artefact::InterfaceDecl& input, const SymbolBindings& point, std::mt19937_64& random) {
+// A drawn tensor at the point that the plan was priced at: floats in [-1, 1], integers in [0, 7],
+// booleans either.
+Result<Tensor> draw(const artefact::InterfaceDecl& input, const SymbolBindings& point,
+                    std::mt19937_64& random) {
   TESSERA_ASSIGN(const Dims dims, evaluate(*input.type.shape, point));
   const bool real = is_float(input.type.dtype);
   TESSERA_ASSIGN(Tensor values, Tensor::zeros(DType::kFp32, dims));
@@ -58,7 +61,8 @@ Status read_input_file(const std::string& word, io::NamedTensors& inputs) {
 
 }  // namespace
 
-Result<Runnable> open_runnable(const std::string& path, const CompileFlags& flags, const std::string& plan) {
+Result<Runnable> open_runnable(const std::string& path, const CompileFlags& flags,
+                               const std::string& plan) {
   const auto start = std::chrono::steady_clock::now();
   Runnable runnable;
   artefact::ProgramImage image;
@@ -73,24 +77,34 @@ Result<Runnable> open_runnable(const std::string& path, const CompileFlags& flag
     runnable.report = std::move(compiled.report);
     runnable.from_model = true;
   }
-  TESSERA_ASSIGN(runnable.program, runtime::LoadedProgram::create(std::move(image), plan, &backends::make_run_device));
-  runnable.load_ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+  TESSERA_ASSIGN(runnable.program, runtime::LoadedProgram::create(std::move(image), plan,
+                                                                  &backends::make_run_device));
+  runnable.load_ms =
+      std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
   return runnable;
 }
 
-Result<io::NamedTensors> gather_inputs(const artefact::MethodImage& method, const InputFlags& flags) {
+Result<io::NamedTensors> gather_inputs(const artefact::MethodImage& method,
+                                       const InputFlags& flags) {
   io::NamedTensors inputs;
   for (const std::string& word : flags.files) TESSERA_TRY(read_input_file(word, inputs));
   for (const auto& [name, tensor] : inputs)
     if (std::ranges::none_of(method.inputs, [&](const auto& decl) { return decl.name == name; })) {
       std::string known;
-      for (const auto& decl : method.inputs) known += (known.empty() ? "'" : ", '") + decl.name + "'";
-      return fail(ErrorCode::kNotFound, fmt::format("no input '{}': expected one of {}", name, known));
+      for (const auto& decl : method.inputs)
+        known += (known.empty() ? "'" : ", '") + decl.name + "'";
+      return fail(ErrorCode::kNotFound,
+                  fmt::format("no input '{}': expected one of {}", name, known));
     }
   std::mt19937_64 random(flags.seed);
   for (const auto& decl : method.inputs) {
-    if (std::ranges::any_of(inputs, [&](const auto& entry) { return entry.first == decl.name; })) continue;
-    if (!flags.random) return fail(ErrorCode::kFailedPrecondition, fmt::format("input '{}' is missing: give it with --inputs, or draw it with --random", decl.name));
+    if (std::ranges::any_of(inputs, [&](const auto& entry) { return entry.first == decl.name; }))
+      continue;
+    if (!flags.random)
+      return fail(
+          ErrorCode::kFailedPrecondition,
+          fmt::format("input '{}' is missing: give it with --inputs, or draw it with --random",
+                      decl.name));
     TESSERA_ASSIGN(Tensor drawn, draw(decl, method.priced_at, random));
     inputs.emplace_back(decl.name, std::move(drawn));
   }
@@ -98,7 +112,8 @@ Result<io::NamedTensors> gather_inputs(const artefact::MethodImage& method, cons
 }
 
 Status bind_inputs(runtime::Executor& executor, const io::NamedTensors& inputs) {
-  for (const auto& [name, tensor] : inputs) TESSERA_TRY(executor.bind_input(name, tensor.dtype(), tensor.dims(), tensor.data()));
+  for (const auto& [name, tensor] : inputs)
+    TESSERA_TRY(executor.bind_input(name, tensor.dtype(), tensor.dims(), tensor.data()));
   return {};
 }
 

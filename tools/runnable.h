@@ -23,16 +23,18 @@ struct Runnable {
 };
 
 // Loads an artefact, or compiles a model in memory. `plan`: "" is the chosen one.
-Result<Runnable> open_runnable(const std::string& path, const CompileFlags& flags, const std::string& plan);
+Result<Runnable> open_runnable(const std::string& path, const CompileFlags& flags,
+                               const std::string& plan);
 
-// Where inputs come from: files ("F.npz", "NAME=F.npy", "NAME=F.pb"), or drawn. Every input of the program must be there, and
-// nothing else.
+// Where inputs come from: files ("F.npz", "NAME=F.npy", "NAME=F.pb"), or drawn. Every input of the
+// program must be there, and nothing else.
 struct InputFlags {
   std::vector<std::string> files;
   bool random = false;
   std::uint64_t seed = 0;
 };
-Result<io::NamedTensors> gather_inputs(const artefact::MethodImage& method, const InputFlags& flags);
+Result<io::NamedTensors> gather_inputs(const artefact::MethodImage& method,
+                                       const InputFlags& flags);
 
 Status bind_inputs(runtime::Executor& executor, const io::NamedTensors& inputs);
 

@@ -17,7 +17,8 @@ std::vector<report::TraceSpan> trace_spans(const runtime::Executor& executor) {
       default: span.category = "compute"; break;
     }
     span.device = program.plan().devices[instruction.device].name;
-    if (instruction.kernel != UINT32_MAX) span.kernel = program.image().kernels[instruction.kernel].kernel;
+    if (instruction.kernel != UINT32_MAX)
+      span.kernel = program.image().kernels[instruction.kernel].kernel;
     span.source_nodes = instruction.source_nodes;
     span.start_us = static_cast<double>(event.start_ns) / 1000;
     span.duration_us = static_cast<double>(event.end_ns - event.start_ns) / 1000;

@@ -41,7 +41,8 @@ enum class DType : std::uint8_t {
 
 inline constexpr int kDTypeCount = 27;
 
-// Short names as they stand in profiles, reports and the text form of the IR: "fp32", "int64", "bool", "bf16", "fp8_e4m3fn".
+// Short names as they stand in profiles, reports and the text form of the IR: "fp32", "int64",
+// "bool", "bf16", "fp8_e4m3fn".
 std::string_view to_string(DType dtype);
 
 // The dtype of that name, or kUndefined.

@@ -30,8 +30,9 @@ std::string_view to_string(ErrorCode code);
 // One failure: what went wrong, and where, from the innermost place outwards.
 struct Error {
   ErrorCode code = ErrorCode::kInternal;
-  std::string message;               // "expected 4 bytes, found 3"
-  std::vector<std::string> context;  // innermost first: "attribute 'pads'", "node 'conv1'", "m.onnx"
+  std::string message;  // "expected 4 bytes, found 3"
+  std::vector<std::string>
+      context;  // innermost first: "attribute 'pads'", "node 'conv1'", "m.onnx"
 
   // "m.onnx: node 'conv1': attribute 'pads': expected 4 values, found 3".
   [[nodiscard]] std::string to_string() const;

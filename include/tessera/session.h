@@ -1,7 +1,7 @@
 #pragma once
 
-// One caller's state: bindings, memory, threads. A session is used by one thread at a time; sessions of one program are
-// independent of one another.
+// One caller's state: bindings, memory, threads. A session is used by one thread at a time;
+// sessions of one program are independent of one another.
 
 #include <cstddef>
 #include <cstdint>
@@ -40,15 +40,19 @@ class Session {
   Session& operator=(Session&&) noexcept;
   ~Session();
 
-  // The elements are read where they lie (dense, row-major; no copy) at each run until the input is bound anew. Errors: no such
-  // input (and those that exist), another dtype, rank or size (expected and found).
-  Status bind_input(std::string_view name, DType dtype, std::span<const std::int64_t> dims, const void* data);
+  // The elements are read where they lie (dense, row-major; no copy) at each run until the input is
+  // bound anew. Errors: no such input (and those that exist), another dtype, rank or size (expected
+  // and found).
+  Status bind_input(std::string_view name, DType dtype, std::span<const std::int64_t> dims,
+                    const void* data);
 
-  // Results go where the caller says; unbound outputs go to memory of the session. Errors: no such output; at run: too small.
+  // Results go where the caller says; unbound outputs go to memory of the session. Errors: no such
+  // output; at run: too small.
   Status bind_output(std::string_view name, void* data, std::size_t size_bytes);
 
-  // Errors: an input that is not bound, sizes that contradict one another, data that a kernel refuses (an index out of range).
-  // After the first run at given sizes, a run allocates and locks nothing of ours.
+  // Errors: an input that is not bound, sizes that contradict one another, data that a kernel
+  // refuses (an index out of range). After the first run at given sizes, a run allocates and locks
+  // nothing of ours.
   Status run();
 
   [[nodiscard]] Result<TensorRef> output(std::string_view name) const;

@@ -1,10 +1,11 @@
 #pragma once
 
-// The compile-time contract of a backend: what it can run and how (candidates, or a refusal with its reason), and the compiled
-// kernel. Its run-time half is run_interface.h.
+// The compile-time contract of a backend: what it can run and how (candidates, or a refusal with
+// its reason), and the compiled kernel. Its run-time half is run_interface.h.
 //
-// Ownership: devices are owned by the caller of make_compile_device; a WorkItem points into a module that outlives the call.
-// Threads: one device is used by one thread at a time. Errors: refusals are answers, not errors; Result errors are failures.
+// Ownership: devices are owned by the caller of make_compile_device; a WorkItem points into a
+// module that outlives the call. Threads: one device is used by one thread at a time. Errors:
+// refusals are answers, not errors; Result errors are failures.
 
 #include <map>
 #include <memory>
@@ -21,22 +22,22 @@ namespace tessera::backends {
 
 // Rates of a device, measured or from its profile.
 struct DeviceRates {
-  std::map<DType, double> gflops;    // peak arithmetic per dtype; others at `default_gflops`
+  std::map<DType, double> gflops;  // peak arithmetic per dtype; others at `default_gflops`
   double default_gflops = 100;
   double memory_gb_per_s = 10;
-  double launch_us = 20;             // starting a region on its queue
-  double sync_us = 20;               // waiting for it
-  double link_gb_per_s = 8;          // to and from host memory
+  double launch_us = 20;     // starting a region on its queue
+  double sync_us = 20;       // waiting for it
+  double link_gb_per_s = 8;  // to and from host memory
   double link_latency_us = 10;
-  bool unified = false;              // shares host memory: a crossing copies nothing
-  std::int64_t memory_bytes = 0;     // 0: no limit
+  bool unified = false;           // shares host memory: a crossing copies nothing
+  std::int64_t memory_bytes = 0;  // 0: no limit
 };
 
 struct DeviceInfo {
-  std::string name;      // "cpu", "npu"
-  std::string backend;   // "cpu", "reference", "simulated"
-  std::string memory;    // memory space: "host" for cpu and reference, else the device's own name
-  std::string profile;   // JSON of a simulated one
+  std::string name;     // "cpu", "npu"
+  std::string backend;  // "cpu", "reference", "simulated"
+  std::string memory;   // memory space: "host" for cpu and reference, else the device's own name
+  std::string profile;  // JSON of a simulated one
   bool simulated = false;
   bool rates_measured = false;
   DeviceRates rates;
@@ -59,18 +60,20 @@ struct OfferOptions {
 
 // One way to run a work item on a device.
 struct Candidate {
-  std::string kernel;                // "onednn.conv"
+  std::string kernel;  // "onednn.conv"
   std::uint32_t kernel_version = 1;
-  // For each WorkItem::inputs: the form that it must come in; nothing where it is a constant that the kernel bakes in.
+  // For each WorkItem::inputs: the form that it must come in; nothing where it is a constant that
+  // the kernel bakes in.
   std::vector<std::optional<TensorForm>> inputs;
-  std::vector<TensorForm> outputs;   // for each WorkItem::outputs
+  std::vector<TensorForm> outputs;  // for each WorkItem::outputs
   std::map<std::string, std::int64_t> options;
-  std::int64_t packed_bytes = 0;     // baked-in constants
+  std::int64_t packed_bytes = 0;  // baked-in constants
   std::int64_t scratch_bytes = 0;
-  double flops = 0;                  // of the call at the price point
+  double flops = 0;  // of the call at the price point
   double bytes_moved = 0;
   DType compute_dtype = DType::kFp32;
-  double efficiency = 1;             // share of the roofline that kernels of this kind reach, where nothing is measured
+  double efficiency =
+      1;  // share of the roofline that kernels of this kind reach, where nothing is measured
 };
 
 struct Offers {
@@ -78,7 +81,8 @@ struct Offers {
   std::string refusal;                // why: attribute, expected, found; never just "unsupported"
 };
 
-// A kernel spec with the tensors of its constants (spec.constant_segments is filled when the artefact is emitted).
+// A kernel spec with the tensors of its constants (spec.constant_segments is filled when the
+// artefact is emitted).
 struct CompiledKernel {
   artefact::KernelSpec spec;
   std::vector<Tensor> constants;
@@ -90,16 +94,22 @@ class CompileDevice {
   [[nodiscard]] virtual const DeviceInfo& info() const = 0;
 
   // Candidates for a node or a cover, at concrete sizes. Deterministic, in order of preference.
-  virtual Offers offers(const ir::WorkItem& item, const SymbolBindings& point, const OfferOptions& options) = 0;
+  virtual Offers offers(const ir::WorkItem& item, const SymbolBindings& point,
+                        const OfferOptions& options) = 0;
 
   // Compiles a candidate that offers() gave for the same item. Packs weights.
   virtual Result<CompiledKernel> compile(const ir::WorkItem& item, const Candidate& candidate) = 0;
 
-  // A kernel that turns a tensor from one form into another within this device's memory, or a refusal.
-  virtual Offers conversion(const TensorForm& from, const TensorForm& to, const Shape& shape, const SymbolBindings& point) = 0;
-  virtual Result<CompiledKernel> compile_conversion(const TensorForm& from, const TensorForm& to, const Shape& shape, const Candidate& candidate) = 0;
+  // A kernel that turns a tensor from one form into another within this device's memory, or a
+  // refusal.
+  virtual Offers conversion(const TensorForm& from, const TensorForm& to, const Shape& shape,
+                            const SymbolBindings& point) = 0;
+  virtual Result<CompiledKernel> compile_conversion(const TensorForm& from, const TensorForm& to,
+                                                    const Shape& shape,
+                                                    const Candidate& candidate) = 0;
 
-  // What price keys and the manifest must name: processor model and ISA, library versions. Sorted name/value pairs.
+  // What price keys and the manifest must name: processor model and ISA, library versions. Sorted
+  // name/value pairs.
   [[nodiscard]] virtual std::map<std::string, std::string> identity() const = 0;
 };
 

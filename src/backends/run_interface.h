@@ -2,11 +2,12 @@
 
 // The run-time contract of a backend. Its compile-time half is compile_interface.h.
 //
-// Ownership: a RunDevice outlives what it loads; a LoadedKernel outlives its instances; memory is freed by who holds it.
-// Threads: a RunDevice and a LoadedKernel are shared by sessions and their const members may be called from any thread; a
-// KernelInstance belongs to one session and is used by one thread at a time.
-// Errors: bad or foreign specs at load, out of memory at allocate and instantiate, a lost device at execute. Execute allocates
-// nothing, locks nothing and touches no strings, unless the instance says otherwise through `steady_allocations()`.
+// Ownership: a RunDevice outlives what it loads; a LoadedKernel outlives its instances; memory is
+// freed by who holds it. Threads: a RunDevice and a LoadedKernel are shared by sessions and their
+// const members may be called from any thread; a KernelInstance belongs to one session and is used
+// by one thread at a time. Errors: bad or foreign specs at load, out of memory at allocate and
+// instantiate, a lost device at execute. Execute allocates nothing, locks nothing and touches no
+// strings, unless the instance says otherwise through `steady_allocations()`.
 
 #include <cstddef>
 #include <cstdint>
@@ -28,8 +29,9 @@ template <typename R, typename... Args>
 class FunctionRef<R(Args...)> {
  public:
   template <typename F>
-    requires(!std::is_same_v<std::remove_cvref_t<F>, FunctionRef>)
-  FunctionRef(F&& callable)  // NOLINT(google-explicit-constructor,bugprone-forwarding-reference-overload): stands in for it
+  requires(!std::is_same_v<std::remove_cvref_t<F>, FunctionRef>)
+      FunctionRef(F&& callable)  // NOLINT(google-explicit-constructor,bugprone-forwarding-reference-overload):
+                                 // stands in for it
       : object_(const_cast<void*>(static_cast<const void*>(&callable))),
         call_([](void* object, Args... args) -> R {
           return (*static_cast<std::remove_reference_t<F>*>(object))(static_cast<Args>(args)...);
@@ -46,18 +48,20 @@ class Parallel {
  public:
   virtual ~Parallel() = default;
   [[nodiscard]] virtual int threads() const = 0;  // how many it would use now, the caller included
-  // body(chunk) for each chunk in [0, chunks), in any order, on any of the threads; returns when all are done.
+  // body(chunk) for each chunk in [0, chunks), in any order, on any of the threads; returns when
+  // all are done.
   virtual void run(std::int64_t chunks, FunctionRef<void(std::int64_t)> body) = 0;
 };
 
-// Memory of a device. For host memory `data` is the address; a simulated device keeps its own storage behind it too, which only
-// it and RunDevice::copy may touch.
+// Memory of a device. For host memory `data` is the address; a simulated device keeps its own
+// storage behind it too, which only it and RunDevice::copy may touch.
 struct DeviceBuffer {
   std::byte* data = nullptr;
   std::int64_t size_bytes = 0;
 };
 
-// Everything that one execute needs. Pointers are in the device's memory, in the order of the spec's inputs and outputs.
+// Everything that one execute needs. Pointers are in the device's memory, in the order of the
+// spec's inputs and outputs.
 struct ExecuteArgs {
   std::span<const std::byte* const> inputs;
   std::span<std::byte* const> outputs;
@@ -79,11 +83,13 @@ struct InstanceDims {
   std::vector<Dims> outputs;
 };
 
-// A kernel loaded from an artefact, for any dims that its spec allows. Weights are used where they lie in the mapped file.
+// A kernel loaded from an artefact, for any dims that its spec allows. Weights are used where they
+// lie in the mapped file.
 class LoadedKernel {
  public:
   virtual ~LoadedKernel() = default;
-  virtual Result<std::unique_ptr<KernelInstance>> instantiate(const InstanceDims& dims, int threads) const = 0;
+  virtual Result<std::unique_ptr<KernelInstance>> instantiate(const InstanceDims& dims,
+                                                              int threads) const = 0;
 };
 
 class RunDevice {
@@ -96,13 +102,16 @@ class RunDevice {
   [[nodiscard]] virtual bool simulated() const = 0;
 
   // `constants` are the bytes of the spec's constants, in order, alive as long as the kernel.
-  virtual Result<std::unique_ptr<LoadedKernel>> load(const artefact::KernelSpec& spec, std::span<const std::span<const std::byte>> constants) = 0;
+  virtual Result<std::unique_ptr<LoadedKernel>> load(
+      const artefact::KernelSpec& spec, std::span<const std::span<const std::byte>> constants) = 0;
 
   virtual Result<DeviceBuffer> allocate(std::int64_t size_bytes) = 0;  // 64-byte aligned, zeroed
   virtual void release(DeviceBuffer buffer) = 0;
   // Copies between this device's memory and host memory; returns when it is done.
-  virtual Status copy_from_host(std::byte* device_data, const std::byte* host_data, std::int64_t size_bytes) = 0;
-  virtual Status copy_to_host(std::byte* host_data, const std::byte* device_data, std::int64_t size_bytes) = 0;
+  virtual Status copy_from_host(std::byte* device_data, const std::byte* host_data,
+                                std::int64_t size_bytes) = 0;
+  virtual Status copy_to_host(std::byte* host_data, const std::byte* device_data,
+                              std::int64_t size_bytes) = 0;
   virtual Status synchronize() = 0;
 };
 

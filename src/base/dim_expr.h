@@ -2,9 +2,9 @@
 
 // A dimension: an integer expression over symbols ("batch", "2*h", "floordiv(w + 1, 2)").
 //
-// Kept in a canonical form, so that equal expressions built in different ways compare equal: a sum of monomials with integer
-// coefficients, sorted; a factor is a symbol or an opaque term (floordiv, ceildiv, mod, min, max, broadcast) over canonical
-// dims. Immutable and cheap to copy.
+// Kept in a canonical form, so that equal expressions built in different ways compare equal: a sum
+// of monomials with integer coefficients, sorted; a factor is a symbol or an opaque term (floordiv,
+// ceildiv, mod, min, max, broadcast) over canonical dims. Immutable and cheap to copy.
 
 #include <cstdint>
 #include <map>
@@ -42,8 +42,9 @@ class Dim {
   Dim(std::int64_t constant);  // NOLINT(google-explicit-constructor): a size is a dimension
   static Dim symbol(std::string name);
 
-  // floordiv and ceildiv round towards minus and plus infinity; mod has the sign of the divisor. broadcast(a, b) is b where
-  // a is 1, else a: the size that ONNX broadcasting gives to two sizes that agree.
+  // floordiv and ceildiv round towards minus and plus infinity; mod has the sign of the divisor.
+  // broadcast(a, b) is b where a is 1, else a: the size that ONNX broadcasting gives to two sizes
+  // that agree.
   static Dim combine(Op op, const Dim& a, const Dim& b);
   friend Dim operator+(const Dim& a, const Dim& b);
   friend Dim operator-(const Dim& a, const Dim& b);
@@ -51,10 +52,12 @@ class Dim {
 
   [[nodiscard]] std::optional<std::int64_t> constant() const;  // its value where it holds no symbol
   [[nodiscard]] bool is_constant() const { return constant().has_value(); }
-  [[nodiscard]] std::optional<std::string> as_symbol() const;  // its name where it is one symbol alone
+  [[nodiscard]] std::optional<std::string> as_symbol()
+      const;  // its name where it is one symbol alone
   void collect_symbols(std::set<std::string, std::less<>>& into) const;
 
-  // a / b where that is exact for every value of the symbols (b a monomial that divides each monomial of a), else nothing.
+  // a / b where that is exact for every value of the symbols (b a monomial that divides each
+  // monomial of a), else nothing.
   [[nodiscard]] std::optional<Dim> exact_div(const Dim& divisor) const;
 
   // Its value at a point. Errors: a symbol without a value (named), division by zero, overflow.
@@ -65,12 +68,13 @@ class Dim {
 
   [[nodiscard]] Dim substitute(const std::map<std::string, Dim, std::less<>>& values) const;
 
-  // Text that parse_dim reads back to an equal dim: "2*h + floordiv(w + 1, 2)". A symbol that is not an identifier stands in
-  // back quotes, as in `p2o.Dim.0`, with "\\`" and "\\\\" escaped.
+  // Text that parse_dim reads back to an equal dim: "2*h + floordiv(w + 1, 2)". A symbol that is
+  // not an identifier stands in back quotes, as in `p2o.Dim.0`, with "\\`" and "\\\\" escaped.
   [[nodiscard]] std::string to_string() const;
 
   friend bool operator==(const Dim& a, const Dim& b);
-  friend bool operator<(const Dim& a, const Dim& b);  // a total order for canonical forms, not of sizes
+  friend bool operator<(const Dim& a,
+                        const Dim& b);  // a total order for canonical forms, not of sizes
 
  private:
   explicit Dim(std::shared_ptr<const Node> node) : node_(std::move(node)) {}
@@ -86,7 +90,8 @@ Dim mod(const Dim& a, const Dim& b);
 Dim min(const Dim& a, const Dim& b);
 Dim max(const Dim& a, const Dim& b);
 
-// The broadcast size of two dims: folds where one is 1 or both are equal; an error where both are constants that disagree.
+// The broadcast size of two dims: folds where one is 1 or both are equal; an error where both are
+// constants that disagree.
 Result<Dim> broadcast(const Dim& a, const Dim& b);
 
 }  // namespace tessera

@@ -13,10 +13,12 @@ namespace tessera {
 
 using Dims = std::vector<std::int64_t>;
 
-// Product of the sizes (1 for rank 0); an error names the dims when it overflows or one is negative.
+// Product of the sizes (1 for rank 0); an error names the dims when it overflows or one is
+// negative.
 Result<std::int64_t> checked_numel(const Dims& dims);
 
-// Bytes of a dense tensor; packed 2- and 4-bit types round up to whole bytes; strings count sizeof(std::string) each.
+// Bytes of a dense tensor; packed 2- and 4-bit types round up to whole bytes; strings count
+// sizeof(std::string) each.
 Result<std::int64_t> checked_nbytes(DType dtype, const Dims& dims);
 
 // The same for dims that are known to be sound (checked when they were made).

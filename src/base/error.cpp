@@ -41,7 +41,8 @@ Error in_context(Error error, std::string place) {
 namespace detail {
 
 void check_failed(const char* condition, const char* file, int line) {
-  std::fprintf(stderr, "tessera: internal error: '%s' does not hold at %s:%d\n", condition, file, line);
+  std::fprintf(stderr, "tessera: internal error: '%s' does not hold at %s:%d\n", condition, file,
+               line);
   std::abort();
 }
 

@@ -14,7 +14,8 @@
 
 namespace tessera {
 
-// A file mapped read-only; the bytes live as long as the object. Errors name the path and the reason.
+// A file mapped read-only; the bytes live as long as the object. Errors name the path and the
+// reason.
 class MappedFile {
  public:
   static Result<std::shared_ptr<const MappedFile>> open(const std::filesystem::path& path);
@@ -24,16 +25,18 @@ class MappedFile {
   [[nodiscard]] std::span<const std::byte> bytes() const { return {data_, size_bytes_}; }
 
  private:
-  MappedFile(const std::byte* data, std::size_t size_bytes) : data_(data), size_bytes_(size_bytes) {}
+  MappedFile(const std::byte* data, std::size_t size_bytes)
+      : data_(data), size_bytes_(size_bytes) {}
   const std::byte* data_;
   std::size_t size_bytes_;
 };
 
 Result<std::string> read_file(const std::filesystem::path& path);
 
-// Writes to a temporary name beside `path`; commit() flushes and renames; without it the destructor removes the temporary file.
-// A full disk is an error that names the path. Temporary names of unfinished writers are known to the process, so that
-// remove_unfinished_files() (async-signal-safe) can clear them on Ctrl-C.
+// Writes to a temporary name beside `path`; commit() flushes and renames; without it the destructor
+// removes the temporary file. A full disk is an error that names the path. Temporary names of
+// unfinished writers are known to the process, so that remove_unfinished_files()
+// (async-signal-safe) can clear them on Ctrl-C.
 class AtomicFile {
  public:
   static Result<std::unique_ptr<AtomicFile>> create(const std::filesystem::path& path);

@@ -13,12 +13,14 @@ std::uint16_t fp32_to_fp16(float value);
 float bf16_to_fp32(std::uint16_t bits);
 std::uint16_t fp32_to_bf16(float value);
 
-// How a cast to fp8_e8m0 rounds between two powers of two (attribute round_mode of ONNX Cast); a tie of kNearest goes up.
+// How a cast to fp8_e8m0 rounds between two powers of two (attribute round_mode of ONNX Cast); a
+// tie of kNearest goes up.
 enum class E8M0Rounding : std::uint8_t { kUp, kDown, kNearest };
 
-// The 8-bit and 4-bit floats (fp8_*, fp4_e2m1, e8m0). `saturate` as ONNX Cast defines it: an overflow or an infinity becomes the
-// largest number, else infinity or NaN. fp4_e2m1 always saturates, NaN to its largest number. e8m0 has no sign: a negative
-// number becomes NaN; zero and less than 2^-127 becomes 2^-127 where `saturate`, else NaN. Sub-byte types: the low bits.
+// The 8-bit and 4-bit floats (fp8_*, fp4_e2m1, e8m0). `saturate` as ONNX Cast defines it: an
+// overflow or an infinity becomes the largest number, else infinity or NaN. fp4_e2m1 always
+// saturates, NaN to its largest number. e8m0 has no sign: a negative number becomes NaN; zero and
+// less than 2^-127 becomes 2^-127 where `saturate`, else NaN. Sub-byte types: the low bits.
 float small_float_to_fp32(DType dtype, std::uint8_t bits);
 std::uint8_t fp32_to_small_float(DType dtype, float value, bool saturate,
                                  E8M0Rounding rounding = E8M0Rounding::kUp);
@@ -27,9 +29,10 @@ std::uint8_t fp32_to_small_float(DType dtype, float value, bool saturate,
 std::uint8_t packed_get(const void* data, std::int64_t index, int bits);
 void packed_set(void* data, std::int64_t index, int bits, std::uint8_t value);
 
-// Casts every element as ONNX Cast (newest meaning) does; `to` has the dims of `from` (checked) and does not overlap it. No
-// strings (ops handle those) and no complex types, unless both dtypes are equal. Integers wrap; floats to integers truncate
-// towards zero. Where ONNX leaves it undefined, a float out of range becomes the nearest integer of the type, and NaN 0.
+// Casts every element as ONNX Cast (newest meaning) does; `to` has the dims of `from` (checked) and
+// does not overlap it. No strings (ops handle those) and no complex types, unless both dtypes are
+// equal. Integers wrap; floats to integers truncate towards zero. Where ONNX leaves it undefined, a
+// float out of range becomes the nearest integer of the type, and NaN 0.
 void cast_elements(const TensorView& from, const MutableTensorView& to, bool saturate,
                    E8M0Rounding rounding = E8M0Rounding::kUp);
 

@@ -1,8 +1,9 @@
 #pragma once
 
-// How a tensor's elements lie in memory: a permutation of the dims and inner blocks. Our own description; backends translate
-// it to their library's. Blocked layouts pad a blocked dim up to a multiple of its block; padded lanes are zero at every value
-// boundary unless a kernel says that it does not keep that.
+// How a tensor's elements lie in memory: a permutation of the dims and inner blocks. Our own
+// description; backends translate it to their library's. Blocked layouts pad a blocked dim up to a
+// multiple of its block; padded lanes are zero at every value boundary unless a kernel says that it
+// does not keep that.
 
 #include <cstdint>
 #include <string>
@@ -23,11 +24,12 @@ struct Layout {
   std::vector<std::pair<std::uint8_t, std::uint16_t>> blocks;
 
   static Layout row_major() { return {}; }
-  static Layout channels_last(int rank);              // nwc, nhwc, ndhwc
-  static Layout channel_blocked(int rank, int block); // nCw8c, nChw8c, ...
+  static Layout channels_last(int rank);               // nwc, nhwc, ndhwc
+  static Layout channel_blocked(int rank, int block);  // nCw8c, nChw8c, ...
 
   [[nodiscard]] bool is_row_major() const { return order.empty() && blocks.empty(); }
-  // "nchw" for row-major whatever the rank; "nhwc", "nChw8c", ...; otherwise "order:0,2,1;blocks:1/8".
+  // "nchw" for row-major whatever the rank; "nhwc", "nChw8c", ...; otherwise
+  // "order:0,2,1;blocks:1/8".
   [[nodiscard]] std::string to_string() const;
   friend bool operator==(const Layout&, const Layout&) = default;
   friend auto operator<=>(const Layout&, const Layout&) = default;
@@ -42,8 +44,10 @@ Shape padded_shape(const Layout& layout, const Shape& shape);
 // Bytes that a tensor takes in that layout, padding included.
 std::int64_t layout_nbytes(const Layout& layout, DType dtype, const Dims& dims);
 
-// Copies `dims` elements from one layout to another, element by element, padding set to zero. Byte-sized dtypes and wider, no
-// strings. The obvious code: backends bring fast ones and are tested against it.
-void convert_layout(const Layout& from, const void* source, const Layout& to, void* target, DType dtype, const Dims& dims);
+// Copies `dims` elements from one layout to another, element by element, padding set to zero.
+// Byte-sized dtypes and wider, no strings. The obvious code: backends bring fast ones and are
+// tested against it.
+void convert_layout(const Layout& from, const void* source, const Layout& to, void* target,
+                    DType dtype, const Dims& dims);
 
 }  // namespace tessera

@@ -15,36 +15,40 @@ namespace tessera {
 
 using Shape = std::vector<Dim>;
 
-std::string to_string(const Shape& shape);               // "[batch, 3, 2*h]"
-std::optional<Dims> constant_dims(const Shape& shape);   // where no size holds a symbol
+std::string to_string(const Shape& shape);              // "[batch, 3, 2*h]"
+std::optional<Dims> constant_dims(const Shape& shape);  // where no size holds a symbol
 Shape to_shape(const Dims& dims);
-Result<Dims> evaluate(const Shape& shape, const SymbolBindings& bindings);  // an error names the index of the dim
+Result<Dims> evaluate(const Shape& shape,
+                      const SymbolBindings& bindings);  // an error names the index of the dim
 
 // Multidirectional (numpy) broadcasting, right-aligned. An error names both shapes.
 Result<Shape> broadcast_shapes(const Shape& a, const Shape& b);
 Result<Dims> broadcast_dims(const Dims& a, const Dims& b);
 
-// The type of a value: a tensor (dtype, shape or unknown rank), a sequence or an optional of something.
+// The type of a value: a tensor (dtype, shape or unknown rank), a sequence or an optional of
+// something.
 struct ValueType {
   enum class Kind : std::uint8_t { kTensor, kSequence, kOptional };
   Kind kind = Kind::kTensor;
-  DType dtype = DType::kUndefined;        // tensors only
-  std::optional<Shape> shape;             // tensors only; nothing: unknown rank
+  DType dtype = DType::kUndefined;           // tensors only
+  std::optional<Shape> shape;                // tensors only; nothing: unknown rank
   std::shared_ptr<const ValueType> element;  // sequences and optionals only
 
   static ValueType tensor(DType dtype, std::optional<Shape> shape);
   static ValueType sequence(ValueType element);
   static ValueType optional(ValueType element);
   [[nodiscard]] bool is_tensor() const { return kind == Kind::kTensor; }
-  [[nodiscard]] std::string to_string() const;  // "fp32[batch, 3]", "fp32[?]" (unknown rank), "seq(fp32[2])", "opt(...)"
+  [[nodiscard]] std::string to_string()
+      const;  // "fp32[batch, 3]", "fp32[?]" (unknown rank), "seq(fp32[2])", "opt(...)"
   friend bool operator==(const ValueType& a, const ValueType& b);
 };
 
 Result<ValueType> parse_value_type(std::string_view text);
 
-// An integer tensor of rank 0 or 1 whose elements are known as expressions: what shape arithmetic carries.
+// An integer tensor of rank 0 or 1 whose elements are known as expressions: what shape arithmetic
+// carries.
 struct DimTensor {
-  bool scalar = false;     // rank 0 (then one element), else rank 1
+  bool scalar = false;  // rank 0 (then one element), else rank 1
   std::vector<Dim> elements;
   friend bool operator==(const DimTensor&, const DimTensor&) = default;
 };

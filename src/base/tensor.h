@@ -14,8 +14,8 @@
 
 namespace tessera {
 
-// Read-only elements that somebody else owns. `data` is aligned for the dtype; packed 2- and 4-bit types hold the first element
-// in the low bits; strings are std::string objects.
+// Read-only elements that somebody else owns. `data` is aligned for the dtype; packed 2- and 4-bit
+// types hold the first element in the low bits; strings are std::string objects.
 struct TensorView {
   DType dtype = DType::kUndefined;
   Dims dims;
@@ -44,15 +44,16 @@ struct MutableTensorView {
   [[nodiscard]] TensorView view() const { return {dtype, dims, data}; }
 };
 
-// A tensor that owns its elements (64-byte aligned, or kept alive by an owner such as a mapped file). Copies share storage;
-// whoever shares it must not write.
+// A tensor that owns its elements (64-byte aligned, or kept alive by an owner such as a mapped
+// file). Copies share storage; whoever shares it must not write.
 class Tensor {
  public:
   Tensor() = default;
 
   // Zeroed elements (empty strings). Errors: overflow, out of memory.
   static Result<Tensor> zeros(DType dtype, Dims dims);
-  // Elements kept alive by `owner`; `data` holds nbytes(dtype, dims) bytes, of any alignment (copied if it is too small).
+  // Elements kept alive by `owner`; `data` holds nbytes(dtype, dims) bytes, of any alignment
+  // (copied if it is too small).
   static Tensor borrow(DType dtype, Dims dims, const void* data, std::shared_ptr<const void> owner);
   static Tensor copy_of(const TensorView& view);  // aborts where memory runs out, as borrow does
   template <typename T>
@@ -63,7 +64,8 @@ class Tensor {
   [[nodiscard]] DType dtype() const { return dtype_; }
   [[nodiscard]] const Dims& dims() const { return dims_; }
   [[nodiscard]] const void* data() const { return data_.get(); }
-  [[nodiscard]] void* mutable_data();  // only right after zeros(), while nobody shares the storage (checked)
+  [[nodiscard]] void*
+  mutable_data();  // only right after zeros(), while nobody shares the storage (checked)
   [[nodiscard]] std::int64_t numel() const { return tessera::numel(dims_); }
   [[nodiscard]] std::int64_t nbytes() const { return tessera::nbytes(dtype_, dims_); }
   [[nodiscard]] TensorView view() const { return {dtype_, dims_, data_.get()}; }

@@ -26,7 +26,9 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-double elapsed_ms(Clock::time_point since) { return std::chrono::duration<double, std::milli>(Clock::now() - since).count(); }
+double elapsed_ms(Clock::time_point since) {
+  return std::chrono::duration<double, std::milli>(Clock::now() - since).count();
+}
 
 Result<plan::Target> open_target(const std::vector<std::string>& entries) {
   std::vector<std::unique_ptr<backends::CompileDevice>> devices;
@@ -40,7 +42,8 @@ Result<plan::Target> open_target(const std::vector<std::string>& entries) {
 // The parts of one compilation that several stages share.
 class Compilation {
  public:
-  Compilation(const std::filesystem::path& model, const CompileOptions& options) : path_(model), options_(options) {}
+  Compilation(const std::filesystem::path& model, const CompileOptions& options)
+      : path_(model), options_(options) {}
 
   Result<Compiled> run();
 
@@ -60,7 +63,8 @@ class Compilation {
   Status infer();
   Status simplify();
   std::vector<ir::Cover> fuse();
-  Result<std::unique_ptr<Planned>> plan(plan::Target& target, plan::Pricer& pricer, std::vector<ir::Cover> covers, bool quiet);
+  Result<std::unique_ptr<Planned>> plan(plan::Target& target, plan::Pricer& pricer,
+                                        std::vector<ir::Cover> covers, bool quiet);
   Status load_prices();
   void prepare_pricer(plan::Target& target, plan::Pricer& pricer);
   Status check_requirements(const plan::Target& target) const;
@@ -90,7 +94,10 @@ Status Compilation::import_model() {
 Status Compilation::infer() {
   TESSERA_ASSIGN(const auto unknown, ir::infer(module_));
   for (const auto& entry : unknown)
-    result_.report.near_misses.push_back({"shape inference", {entry.node}, fmt::format("value '{}': {}", entry.value, entry.reason)});
+    result_.report.near_misses.push_back(
+        {"shape inference",
+         {entry.node},
+         fmt::format("value '{}': {}", entry.value, entry.reason)});
   return {};
 }
 
@@ -99,15 +106,21 @@ Status Compilation::simplify() {
   pass_options.disabled = {options_.disabled_passes.begin(), options_.disabled_passes.end()};
   pass_options.exact = options_.exact;
   TESSERA_ASSIGN(auto outcome, passes::simplify(module_, pass_options));
-  for (auto& pass : outcome.passes) result_.report.passes.push_back({std::move(pass.name), pass.ms, std::move(pass.added), std::move(pass.removed)});
-  for (auto& note : outcome.notes) result_.report.near_misses.push_back({std::move(note.pattern), std::move(note.nodes), std::move(note.reason)});
+  for (auto& pass : outcome.passes)
+    result_.report.passes.push_back(
+        {std::move(pass.name), pass.ms, std::move(pass.added), std::move(pass.removed)});
+  for (auto& note : outcome.notes)
+    result_.report.near_misses.push_back(
+        {std::move(note.pattern), std::move(note.nodes), std::move(note.reason)});
   return {};
 }
 
 std::vector<ir::Cover> Compilation::fuse() {
   std::vector<passes::Note> notes;
   auto covers = passes::propose_covers(module_, module_.methods.front().graph, notes);
-  for (auto& note : notes) result_.report.near_misses.push_back({std::move(note.pattern), std::move(note.nodes), std::move(note.reason)});
+  for (auto& note : notes)
+    result_.report.near_misses.push_back(
+        {std::move(note.pattern), std::move(note.nodes), std::move(note.reason)});
   return covers;
 }
 
@@ -129,13 +142,16 @@ void Compilation::prepare_pricer(plan::Target& target, plan::Pricer& pricer) {
   auto progress = [this](double share) {
     if (options_.progress) options_.progress("measure", share);
   };
-  auto measurer = std::make_shared<Measurer>(target, options_.threads, options_.measure_seconds, options_.cancel, progress);
-  pricer.set_measure(options_.measure, [measurer](const plan::PriceRequest& request, const SymbolBindings& point) {
-    return measurer->measure(request, point);
-  });
+  auto measurer = std::make_shared<Measurer>(target, options_.threads, options_.measure_seconds,
+                                             options_.cancel, progress);
+  pricer.set_measure(options_.measure,
+                     [measurer](const plan::PriceRequest& request, const SymbolBindings& point) {
+                       return measurer->measure(request, point);
+                     });
 }
 
-Result<std::unique_ptr<Planned>> Compilation::plan(plan::Target& target, plan::Pricer& pricer, std::vector<ir::Cover> covers, bool quiet) {
+Result<std::unique_ptr<Planned>> Compilation::plan(plan::Target& target, plan::Pricer& pricer,
+                                                   std::vector<ir::Cover> covers, bool quiet) {
   CompileOptions options = options_;
   if (quiet) {
     options.dump = nullptr;
@@ -146,32 +162,44 @@ Result<std::unique_ptr<Planned>> Compilation::plan(plan::Target& target, plan::P
 }
 
 // What the CPU alone costs, and the plan for it that an artefact for several devices carries.
-Status Compilation::plan_cpu_alone(const std::vector<ir::Cover>& covers, const SymbolBindings& point) {
+Status Compilation::plan_cpu_alone(const std::vector<ir::Cover>& covers,
+                                   const SymbolBindings& point) {
   TESSERA_ASSIGN(plan::Target target, open_target({"cpu"}));
   plan::Pricer pricer(target, table_, options_.threads, point);
   auto planned = plan(target, pricer, covers, /*quiet=*/true);
-  if (!planned) return {};  // the CPU alone cannot run the model: the report says "null", the artefact has one plan
+  if (!planned)
+    return {};  // the CPU alone cannot run the model: the report says "null", the artefact has one
+                // plan
   result_.report.assignment.cpu_only_us = (*planned)->solution.cost;
   if (options_.stop_after != Stage::kEmit || !options_.fallback) return {};
-  return Emitter(result_.image, target).emit("cpu", module_, module_.methods.front(), (*planned)->lowered, point);
+  return Emitter(result_.image, target)
+      .emit("cpu", module_, module_.methods.front(), (*planned)->lowered, point);
 }
 
 Status Compilation::check_requirements(const plan::Target& target) const {
   const auto& nodes = module_.methods.front().graph.nodes();
   for (const Requirement& requirement : options_.requirements) {
     const auto name = fmt::format("--require {}={}", requirement.device, requirement.glob);
-    const auto names = [&](const ir::SourceNode& source) { return plan::names_source(requirement.glob, source); };
+    const auto names = [&](const ir::SourceNode& source) {
+      return plan::names_source(requirement.glob, source);
+    };
     if (target.find(requirement.device) == target.device_count())
-      return fail(ErrorCode::kNotFound, fmt::format("{}: no device '{}': expected one of {}", name, requirement.device, plan::device_names(target)));
+      return fail(ErrorCode::kNotFound,
+                  fmt::format("{}: no device '{}': expected one of {}", name, requirement.device,
+                              plan::device_names(target)));
     if (std::ranges::none_of(module_.source_nodes, names))
-      return fail(ErrorCode::kNotFound, fmt::format("{}: no node of the model matches '{}'", name, requirement.glob));
+      return fail(ErrorCode::kNotFound,
+                  fmt::format("{}: no node of the model matches '{}'", name, requirement.glob));
     std::string elsewhere;
     for (std::size_t i = 0; i < nodes.size(); ++i) {
       const report::NodeEntry& node = result_.report.nodes[i];
-      const bool matches = std::ranges::any_of(nodes[i]->origins, [&](ir::OriginId origin) { return names(module_.source_nodes[origin]); });
+      const bool matches = std::ranges::any_of(nodes[i]->origins, [&](ir::OriginId origin) {
+        return names(module_.source_nodes[origin]);
+      });
       if (!matches || node.selected.device == requirement.device) continue;
       const std::string& refusal = node.supported.at(requirement.device);
-      elsewhere += fmt::format("\n  {} ({}) is on {}: {}", node.name, node.op, node.selected.device, refusal.empty() ? "it costs less there" : refusal);
+      elsewhere += fmt::format("\n  {} ({}) is on {}: {}", node.name, node.op, node.selected.device,
+                               refusal.empty() ? "it costs less there" : refusal);
     }
     if (!elsewhere.empty()) return fail(ErrorCode::kFailedPrecondition, name + ":" + elsewhere);
   }
@@ -185,7 +213,8 @@ void Compilation::fill_manifest(const plan::Target& target) {
   for (const auto& [key, value] : result_.report.model) manifest["model." + key] = value;
   for (const auto& [key, value] : result_.report.options) manifest["option." + key] = value;
   for (const auto& device : target.devices)
-    for (const auto& [key, value] : device->identity()) manifest[fmt::format("device.{}.{}", device->info().name, key)] = value;
+    for (const auto& [key, value] : device->identity())
+      manifest[fmt::format("device.{}.{}", device->info().name, key)] = value;
 }
 
 void Compilation::describe_model() {
@@ -212,15 +241,18 @@ Result<Compiled> Compilation::run() {
   if (ends_at(Stage::kSimplify)) return std::move(result_);
   TESSERA_TRY(begin(Stage::kFuse));  // proposals only: whether to fuse is part of the assignment
   const auto covers = fuse();
-  if (options_.dump) options_.dump(Stage::kFuse, covers_text(module_.methods.front().graph, covers));
+  if (options_.dump)
+    options_.dump(Stage::kFuse, covers_text(module_.methods.front().graph, covers));
   if (options_.stop_after == Stage::kFuse) return std::move(result_);
 
   // Enumerate, price, assign, legalize, schedule and allocate, on the devices that the user named.
   TESSERA_TRY(begin(Stage::kAssign));
   TESSERA_ASSIGN(plan::Target target, open_target(options_.devices));
   TESSERA_TRY(load_prices());
-  TESSERA_ASSIGN(const SymbolBindings point, price_point(module_, module_.methods.front().graph, options_.shapes));
-  for (const auto& [symbol, size] : point) result_.report.options["priced_at." + symbol] = std::to_string(size);
+  TESSERA_ASSIGN(const SymbolBindings point,
+                 price_point(module_, module_.methods.front().graph, options_.shapes));
+  for (const auto& [symbol, size] : point)
+    result_.report.options["priced_at." + symbol] = std::to_string(size);
   plan::Pricer pricer(target, table_, options_.threads, point);
   prepare_pricer(target, pricer);
   TESSERA_ASSIGN(const auto planned, plan(target, pricer, covers, /*quiet=*/false));
@@ -232,7 +264,8 @@ Result<Compiled> Compilation::run() {
   // Last: kernels are compiled and weights packed for what was chosen, and for nothing else.
   TESSERA_TRY(begin(Stage::kEmit));
   if (options_.stop_after == Stage::kEmit) {
-    TESSERA_TRY(Emitter(result_.image, target).emit("main", module_, module_.methods.front(), planned->lowered, point));
+    TESSERA_TRY(Emitter(result_.image, target)
+                    .emit("main", module_, module_.methods.front(), planned->lowered, point));
   }
   const bool cpu_is_all = options_.devices == std::vector<std::string>{"cpu"};
   if (cpu_is_all) {

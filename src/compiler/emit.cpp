@@ -15,7 +15,8 @@ using artefact::BufferKind;
 using artefact::Opcode;
 
 std::string decl_text(const artefact::TensorDecl& decl) {
-  return fmt::format("{}{}{};", to_string(decl.dtype), to_string(decl.shape), decl.layout.to_string());
+  return fmt::format("{}{}{};", to_string(decl.dtype), to_string(decl.shape),
+                     decl.layout.to_string());
 }
 
 // Everything that makes a kernel what it is; equal texts are one kernel.
@@ -27,7 +28,8 @@ std::string kernel_text(const artefact::KernelSpec& spec) {
   }
   for (const std::uint32_t segment : spec.constant_segments) text += fmt::format("{},", segment);
   for (const auto& step : spec.steps) {
-    text += fmt::format("|{}::{}({};{};", step.domain, step.op_type, step.attributes.to_string(), step.output_count);
+    text += fmt::format("|{}::{}({};{};", step.domain, step.op_type, step.attributes.to_string(),
+                        step.output_count);
     for (const std::int32_t input : step.inputs) text += fmt::format("{},", input);
   }
   for (const std::int32_t operand : spec.output_operands) text += fmt::format("|{}", operand);
@@ -43,15 +45,19 @@ Result<Tensor> in_form(const Tensor& constant, const backends::TensorForm& form)
     cast_elements(constant.view(), cast.mutable_view(), true);
   }
   if (form.layout.is_row_major()) return cast;
-  TESSERA_ASSIGN(Tensor ordered, Tensor::zeros(DType::kUInt8, {layout_nbytes(form.layout, form.dtype, constant.dims())}));
-  convert_layout(Layout::row_major(), cast.data(), form.layout, ordered.mutable_data(), form.dtype, constant.dims());
+  TESSERA_ASSIGN(
+      Tensor ordered,
+      Tensor::zeros(DType::kUInt8, {layout_nbytes(form.layout, form.dtype, constant.dims())}));
+  convert_layout(Layout::row_major(), cast.data(), form.layout, ordered.mutable_data(), form.dtype,
+                 constant.dims());
   return ordered;
 }
 
 std::vector<std::string> source_names(const ir::Module& module, const plan::LoweredStep& step) {
   std::set<ir::OriginId> origins;
   if (step.item != nullptr)
-    for (const ir::Node* node : step.item->item.nodes) origins.insert(node->origins.begin(), node->origins.end());
+    for (const ir::Node* node : step.item->item.nodes)
+      origins.insert(node->origins.begin(), node->origins.end());
   std::vector<std::string> names;
   for (const ir::OriginId origin : origins) names.push_back(module.source_nodes[origin].name);
   return names;
@@ -71,25 +77,34 @@ void collect_symbols(const ir::Module& module, artefact::MethodImage& method) {
 
 // Kernels of two devices are two kernels, since each device loads its own.
 std::uint32_t Emitter::add_kernel(const std::string& device, backends::CompiledKernel kernel) {
-  for (const Tensor& constant : kernel.constants) kernel.spec.constant_segments.push_back(segments_.add(constant));
+  for (const Tensor& constant : kernel.constants)
+    kernel.spec.constant_segments.push_back(segments_.add(constant));
   auto text = device + "|" + kernel_text(kernel.spec);
-  const auto [entry, is_new] = kernel_numbers_.emplace(std::move(text), static_cast<std::uint32_t>(image_.kernels.size()));
+  const auto [entry, is_new] =
+      kernel_numbers_.emplace(std::move(text), static_cast<std::uint32_t>(image_.kernels.size()));
   if (is_new) image_.kernels.push_back(std::move(kernel.spec));
   return entry->second;
 }
 
 Result<std::uint32_t> Emitter::kernel_of(const ir::Graph& graph, const plan::LoweredStep& step) {
   auto& device = *target_.devices[step.device];
-  const auto shape_of = [&](const plan::LoweredStep& conversion) { return *graph.value(conversion.value).type.shape; };
-  auto kernel = step.opcode == Opcode::kCall
-                    ? device.compile(step.item->item, step.option->candidate)
-                    : device.compile_conversion(step.conversion.from.tensor, step.conversion.to.tensor,
-                                                shape_of(step), step.conversion.candidate);
-  if (!kernel) return tl::unexpected(in_context(std::move(kernel).error(), fmt::format("device '{}', node '{}'", device.info().name, step.label)));
+  const auto shape_of = [&](const plan::LoweredStep& conversion) {
+    return *graph.value(conversion.value).type.shape;
+  };
+  auto kernel =
+      step.opcode == Opcode::kCall
+          ? device.compile(step.item->item, step.option->candidate)
+          : device.compile_conversion(step.conversion.from.tensor, step.conversion.to.tensor,
+                                      shape_of(step), step.conversion.candidate);
+  if (!kernel)
+    return tl::unexpected(
+        in_context(std::move(kernel).error(),
+                   fmt::format("device '{}', node '{}'", device.info().name, step.label)));
   return add_kernel(device.info().name, *std::move(kernel));
 }
 
-Result<artefact::BufferDecl> Emitter::buffer_of(const ir::Graph& graph, const plan::LoweredBuffer& buffer) {
+Result<artefact::BufferDecl> Emitter::buffer_of(const ir::Graph& graph,
+                                                const plan::LoweredBuffer& buffer) {
   const ir::Value& value = graph.value(buffer.value);
   artefact::BufferDecl decl;
   decl.value = value.name;
@@ -107,14 +122,16 @@ Result<artefact::BufferDecl> Emitter::buffer_of(const ir::Graph& graph, const pl
   return decl;
 }
 
-Status Emitter::emit(const std::string& plan_name, const ir::Module& module, const ir::Method& method, const plan::Lowered& lowered,
+Status Emitter::emit(const std::string& plan_name, const ir::Module& module,
+                     const ir::Method& method, const plan::Lowered& lowered,
                      const SymbolBindings& point) {
   artefact::PlanImage plan;
   plan.name = plan_name;
   for (const std::string& memory : target_.memories) plan.memories.push_back({memory});
   for (std::uint32_t device = 0; device < target_.device_count(); ++device) {
     const auto& info = target_.info(device);
-    plan.devices.push_back({info.name, info.backend, target_.memory_of[device], info.profile, info.rates.launch_us, info.rates.sync_us});
+    plan.devices.push_back({info.name, info.backend, target_.memory_of[device], info.profile,
+                            info.rates.launch_us, info.rates.sync_us});
   }
   artefact::MethodImage image;
   image.name = method.name;
@@ -139,22 +156,28 @@ Status Emitter::emit(const std::string& plan_name, const ir::Module& module, con
     image.instructions.push_back(std::move(instruction));
   }
   const auto interface_of = [&](ir::ValueId value, std::uint32_t buffer) {
-    return artefact::InterfaceDecl{method.graph.value(value).name, buffer, method.graph.value(value).type};
+    return artefact::InterfaceDecl{method.graph.value(value).name, buffer,
+                                   method.graph.value(value).type};
   };
-  const auto is_state = [&](std::string ir::StatePair::* member, const std::string& name) {
-    return std::ranges::any_of(method.states, [&](const ir::StatePair& state) { return state.*member == name; });
+  const auto is_state = [&](std::string ir::StatePair::*member, const std::string& name) {
+    return std::ranges::any_of(method.states,
+                               [&](const ir::StatePair& state) { return state.*member == name; });
   };
   for (std::size_t i = 0; i < method.graph.inputs.size(); ++i)
-    if (const auto value = method.graph.inputs[i]; !is_state(&ir::StatePair::input, method.graph.value(value).name))
+    if (const auto value = method.graph.inputs[i];
+        !is_state(&ir::StatePair::input, method.graph.value(value).name))
       image.inputs.push_back(interface_of(value, lowered.input_buffers[i]));
   for (std::size_t i = 0; i < method.graph.outputs.size(); ++i)
-    if (const auto value = method.graph.outputs[i]; !is_state(&ir::StatePair::output, method.graph.value(value).name))
+    if (const auto value = method.graph.outputs[i];
+        !is_state(&ir::StatePair::output, method.graph.value(value).name))
       image.outputs.push_back(interface_of(value, lowered.output_buffers[i]));
   for (const ir::StatePair& state : method.states) {
-    const std::uint32_t initial = state.initial.is_defined() ? segments_.add(state.initial) : UINT32_MAX;
+    const std::uint32_t initial =
+        state.initial.is_defined() ? segments_.add(state.initial) : UINT32_MAX;
     image.states.push_back({state.input, state.output, initial});
     for (auto& buffer : image.buffers)
-      if (buffer.kind == BufferKind::kState && buffer.value == state.input) buffer.segment = initial;
+      if (buffer.kind == BufferKind::kState && buffer.value == state.input)
+        buffer.segment = initial;
   }
   collect_symbols(module, image);
   plan.methods.push_back(std::move(image));

@@ -1,6 +1,7 @@
 #pragma once
 
-// The emit stage: kernels compiled, weights packed, one plan of the artefact built from a lowered program.
+// The emit stage: kernels compiled, weights packed, one plan of the artefact built from a lowered
+// program.
 
 #include <map>
 #include <string>
@@ -15,10 +16,12 @@ namespace tessera::compiler {
 // Appends plans to one image. Kernels and segments that plans have in common are stored once.
 class Emitter {
  public:
-  Emitter(artefact::ProgramImage& image, plan::Target& target) : image_(image), target_(target), segments_(image) {}
+  Emitter(artefact::ProgramImage& image, plan::Target& target)
+      : image_(image), target_(target), segments_(image) {}
 
   // Errors: a backend that fails to compile what it offered (device, node).
-  Status emit(const std::string& plan_name, const ir::Module& module, const ir::Method& method, const plan::Lowered& lowered, const SymbolBindings& point);
+  Status emit(const std::string& plan_name, const ir::Module& module, const ir::Method& method,
+              const plan::Lowered& lowered, const SymbolBindings& point);
 
  private:
   Result<std::uint32_t> kernel_of(const ir::Graph& graph, const plan::LoweredStep& step);

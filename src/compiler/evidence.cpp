@@ -11,24 +11,37 @@ using artefact::Opcode;
 
 class Evidence {
  public:
-  Evidence(const ir::Module& module, const ir::Method& method, const Planned& planned, const plan::Target& target, report::Report& report)
-      : module_(module), graph_(method.graph), planned_(planned), target_(target), report_(report) {}
+  Evidence(const ir::Module& module, const ir::Method& method, const Planned& planned,
+           const plan::Target& target, report::Report& report)
+      : module_(module),
+        graph_(method.graph),
+        planned_(planned),
+        target_(target),
+        report_(report) {}
 
   void fill() {
     for (std::uint32_t device = 0; device < target_.device_count(); ++device)
-      report_.devices.push_back({target_.info(device).name, target_.info(device).simulated, target_.info(device).rates_measured});
-    for (std::size_t i = 0; i < planned_.choices.nodes.size(); ++i) report_.nodes.push_back(node_entry(i));
+      report_.devices.push_back({target_.info(device).name, target_.info(device).simulated,
+                                 target_.info(device).rates_measured});
+    for (std::size_t i = 0; i < planned_.choices.nodes.size(); ++i)
+      report_.nodes.push_back(node_entry(i));
     add_regions();
     add_crossings_and_accounting();
     for (const auto& figures : planned_.lowered.memory)
-      report_.memory.push_back({target_.memories[figures.memory], figures.arena_bytes, figures.peak_live_bytes, figures.weights_bytes, figures.state_bytes, 0});
+      report_.memory.push_back({target_.memories[figures.memory], figures.arena_bytes,
+                                figures.peak_live_bytes, figures.weights_bytes, figures.state_bytes,
+                                0});
   }
 
  private:
   [[nodiscard]] report::Selection selection_of(const plan::Option& option) const {
     const auto& form = option.candidate.outputs.front();
-    return {target_.info(option.device).name, option.candidate.kernel, form.layout.to_string(), std::string(to_string(option.candidate.compute_dtype)),
-            option.price.us, option.price.measured};
+    return {target_.info(option.device).name,
+            option.candidate.kernel,
+            form.layout.to_string(),
+            std::string(to_string(option.candidate.compute_dtype)),
+            option.price.us,
+            option.price.measured};
   }
   [[nodiscard]] std::string device_of_memory(std::uint32_t memory) const {
     const auto device = std::ranges::find(target_.memory_of, memory) - target_.memory_of.begin();
@@ -53,7 +66,8 @@ report::NodeEntry Evidence::node_entry(std::size_t index) const {
   report::NodeEntry entry;
   entry.name = node.name;
   entry.op = node.op->qualified_name();
-  for (const ir::OriginId origin : node.origins) entry.origins.push_back(module_.source_nodes[origin].name);
+  for (const ir::OriginId origin : node.origins)
+    entry.origins.push_back(module_.source_nodes[origin].name);
   for (std::uint32_t device = 0; device < target_.device_count(); ++device) {
     const auto& name = target_.info(device).name;
     if (options.permitted[device]) entry.permitted.push_back(name);
@@ -71,15 +85,19 @@ void Evidence::fill_selection(std::size_t index, report::NodeEntry& entry) const
   if (choice.cover >= 0) {
     const auto cover = static_cast<std::size_t>(choice.cover);
     entry.cover = static_cast<std::uint32_t>(choice.cover);
-    selected = &planned_.choices.cover_options[cover].options[static_cast<std::size_t>(planned_.assignment.cover_option[cover])];
+    selected = &planned_.choices.cover_options[cover]
+                    .options[static_cast<std::size_t>(planned_.assignment.cover_option[cover])];
   } else {
     selected = &planned_.choices.nodes[index].options[static_cast<std::size_t>(choice.option)];
   }
   entry.selected = selection_of(*selected);
-  const plan::ItemOptions& peers = choice.cover >= 0 ? planned_.choices.cover_options[static_cast<std::size_t>(choice.cover)] : planned_.choices.nodes[index];
+  const plan::ItemOptions& peers =
+      choice.cover >= 0 ? planned_.choices.cover_options[static_cast<std::size_t>(choice.cover)]
+                        : planned_.choices.nodes[index];
   const plan::Option* runner_up = nullptr;
   for (const plan::Option& option : peers.options)
-    if (&option != selected && (runner_up == nullptr || option.price.us < runner_up->price.us)) runner_up = &option;
+    if (&option != selected && (runner_up == nullptr || option.price.us < runner_up->price.us))
+      runner_up = &option;
   if (runner_up != nullptr) entry.runner_up = selection_of(*runner_up);
 }
 
@@ -87,9 +105,11 @@ void Evidence::add_regions() {
   for (std::size_t i = 0; i < planned_.lowered.regions.size(); ++i) {
     const plan::Region& region = planned_.lowered.regions[i];
     const auto& info = target_.info(region.device);
-    report::RegionEntry entry{static_cast<std::uint32_t>(i), info.name, {}, region.compute_us, info.rates.launch_us};
+    report::RegionEntry entry{
+        static_cast<std::uint32_t>(i), info.name, {}, region.compute_us, info.rates.launch_us};
     for (const std::size_t step : region.steps)
-      for (const std::size_t node : planned_.lowered.steps[step].nodes) entry.nodes.push_back(graph_.nodes()[node]->name);
+      for (const std::size_t node : planned_.lowered.steps[step].nodes)
+        entry.nodes.push_back(graph_.nodes()[node]->name);
     report_.regions.push_back(std::move(entry));
   }
 }
@@ -108,7 +128,8 @@ void Evidence::add_crossing(const plan::LoweredStep& step) {
   entry.copy_us = step.price_us;
   entry.form = to.tensor.layout.to_string() + "/" + std::string(to_string(to.tensor.dtype));
   for (const plan::LoweredStep& other : planned_.lowered.steps)
-    if (other.opcode == Opcode::kConvert && other.value == step.value && (other.conversion.to == from || other.conversion.from == to))
+    if (other.opcode == Opcode::kConvert && other.value == step.value &&
+        (other.conversion.to == from || other.conversion.from == to))
       entry.layout_us += other.price_us;
   report_.crossings.push_back(std::move(entry));
 }
@@ -125,19 +146,22 @@ void Evidence::add_crossings_and_accounting() {
         break;
     }
   }
-  // Each region is launched and waited for once: the neighbour costs of the assignment, at the order that was chosen.
+  // Each region is launched and waited for once: the neighbour costs of the assignment, at the
+  // order that was chosen.
   for (const plan::Region& region : planned_.lowered.regions) {
     const auto& rates = target_.info(region.device).rates;
     accounting.sync_us += rates.launch_us + rates.sync_us;
   }
-  accounting.total_us = accounting.compute_us + accounting.sync_us + accounting.layout_us + accounting.copy_us;
+  accounting.total_us =
+      accounting.compute_us + accounting.sync_us + accounting.layout_us + accounting.copy_us;
   accounting.predicted_us = accounting.total_us;
 }
 
 }  // namespace
 
-void add_plan_evidence(const ir::Module& module, const ir::Method& method, const Planned& planned, const plan::Target& target,
-                       const plan::Pricer& pricer, report::Report& report) {
+void add_plan_evidence(const ir::Module& module, const ir::Method& method, const Planned& planned,
+                       const plan::Target& target, const plan::Pricer& pricer,
+                       report::Report& report) {
   auto& figures = report.assignment;
   figures.cost_us = planned.solution.cost;
   figures.lower_bound_us = planned.solution.lower_bound;

@@ -21,22 +21,28 @@ constexpr std::size_t kMinSamples = 5;
 constexpr std::size_t kMaxSamples = 25;
 constexpr double kMinTotal_us = 3000;
 
-double elapsed_us(Clock::time_point since) { return std::chrono::duration<double, std::micro>(Clock::now() - since).count(); }
+double elapsed_us(Clock::time_point since) {
+  return std::chrono::duration<double, std::micro>(Clock::now() - since).count();
+}
 
 // Memory of one operand, given back at the end.
 class Operand {
  public:
-  static Result<Operand> create(backends::RunDevice& device, const artefact::TensorDecl& decl, const SymbolBindings& point) {
+  static Result<Operand> create(backends::RunDevice& device, const artefact::TensorDecl& decl,
+                                const SymbolBindings& point) {
     Operand operand(device);
     TESSERA_ASSIGN(operand.dims_, evaluate(decl.shape, point));
-    TESSERA_ASSIGN(operand.buffer_, device.allocate(layout_nbytes(decl.layout, decl.dtype, operand.dims_)));
+    TESSERA_ASSIGN(operand.buffer_,
+                   device.allocate(layout_nbytes(decl.layout, decl.dtype, operand.dims_)));
     return operand;
   }
   ~Operand() {
     if (device_ != nullptr) device_->release(buffer_);
   }
   Operand(Operand&& other) noexcept
-      : device_(std::exchange(other.device_, nullptr)), dims_(std::move(other.dims_)), buffer_(other.buffer_) {}
+      : device_(std::exchange(other.device_, nullptr)),
+        dims_(std::move(other.dims_)),
+        buffer_(other.buffer_) {}
   Operand& operator=(Operand&&) = delete;
 
   // Float elements in [-1, 1], integers zero (a valid index everywhere); padding stays zero.
@@ -48,7 +54,8 @@ class Operand {
     std::minstd_rand random(seed);
     auto* elements = static_cast<float*>(values->mutable_data());
     for (std::int64_t i = 0; i < values->numel(); ++i)
-      elements[i] = static_cast<float>(random()) / static_cast<float>(std::minstd_rand::max() / 2) - 1.0F;
+      elements[i] =
+          static_cast<float>(random()) / static_cast<float>(std::minstd_rand::max() / 2) - 1.0F;
     cast_elements(values->view(), cast->mutable_view(), true);
     convert_layout(Layout::row_major(), cast->data(), decl.layout, buffer_.data, decl.dtype, dims_);
   }
@@ -66,40 +73,56 @@ class Operand {
 plan::CostEntry summarize(std::vector<double> samples_us) {
   std::ranges::sort(samples_us);
   const std::size_t count = samples_us.size();
-  return {samples_us[count / 2], samples_us[count * 3 / 4] - samples_us[count / 4], static_cast<int>(count)};
+  return {samples_us[count / 2], samples_us[count * 3 / 4] - samples_us[count / 4],
+          static_cast<int>(count)};
 }
 
 }  // namespace
 
-Measurer::Measurer(plan::Target& target, int threads, double budget_s, std::stop_token cancel, std::function<void(double)> progress)
-    : target_(target), pool_(threads), budget_s_(budget_s), cancel_(std::move(cancel)), progress_(std::move(progress)), start_(Clock::now()) {}
+Measurer::Measurer(plan::Target& target, int threads, double budget_s, std::stop_token cancel,
+                   std::function<void(double)> progress)
+    : target_(target),
+      pool_(threads),
+      budget_s_(budget_s),
+      cancel_(std::move(cancel)),
+      progress_(std::move(progress)),
+      start_(Clock::now()) {}
 
 Result<backends::RunDevice*> Measurer::run_device(std::uint32_t device) {
   auto& slot = devices_[device];
   if (slot == nullptr) {
     const auto& info = target_.info(device);
-    TESSERA_ASSIGN(slot, backends::make_run_device({info.name, info.backend, 0, info.profile, 0, 0}));
+    TESSERA_ASSIGN(slot,
+                   backends::make_run_device({info.name, info.backend, 0, info.profile, 0, 0}));
   }
   return slot.get();
 }
 
-Result<plan::CostEntry> Measurer::measure(const plan::PriceRequest& request, const SymbolBindings& point) {
+Result<plan::CostEntry> Measurer::measure(const plan::PriceRequest& request,
+                                          const SymbolBindings& point) {
   const double spent_s = elapsed_us(start_) / 1e6;
   if (cancel_.stop_requested()) return fail(ErrorCode::kCancelled, "stopped while measuring");
-  if (spent_s > budget_s_) return fail(ErrorCode::kResourceExhausted, fmt::format("the measuring budget of {} s is used up", budget_s_));
+  if (spent_s > budget_s_)
+    return fail(ErrorCode::kResourceExhausted,
+                fmt::format("the measuring budget of {} s is used up", budget_s_));
   if (progress_) progress_(std::min(1.0, spent_s / budget_s_));
   auto& device = *target_.devices[request.device];
-  TESSERA_ASSIGN(backends::RunDevice* run, run_device(request.device));
-  TESSERA_ASSIGN(const auto kernel, request.item != nullptr
-                                        ? device.compile(*request.item, *request.candidate)
-                                        : device.compile_conversion(request.from, request.to, request.shape, *request.candidate));
+  TESSERA_ASSIGN(backends::RunDevice * run, run_device(request.device));
+  TESSERA_ASSIGN(
+      const auto kernel,
+      request.item != nullptr
+          ? device.compile(*request.item, *request.candidate)
+          : device.compile_conversion(request.from, request.to, request.shape, *request.candidate));
   return time_kernel(*run, kernel, point);
 }
 
-Result<plan::CostEntry> Measurer::time_kernel(backends::RunDevice& device, const backends::CompiledKernel& kernel, const SymbolBindings& point) {
+Result<plan::CostEntry> Measurer::time_kernel(backends::RunDevice& device,
+                                              const backends::CompiledKernel& kernel,
+                                              const SymbolBindings& point) {
   std::vector<std::span<const std::byte>> constants;
   for (const Tensor& constant : kernel.constants)
-    constants.emplace_back(static_cast<const std::byte*>(constant.data()), static_cast<std::size_t>(constant.nbytes()));
+    constants.emplace_back(static_cast<const std::byte*>(constant.data()),
+                           static_cast<std::size_t>(constant.nbytes()));
   TESSERA_ASSIGN(const auto loaded, device.load(kernel.spec, constants));
   std::vector<Operand> inputs;
   std::vector<Operand> outputs;
@@ -125,12 +148,14 @@ Result<plan::CostEntry> Measurer::time_kernel(backends::RunDevice& device, const
   const backends::ExecuteArgs args{input_pointers, output_pointers, scratch.data, &pool_};
   Status status = instance->execute(args);
   std::vector<double> samples_us;
-  for (double total_us = 0; status && samples_us.size() < kMaxSamples && (samples_us.size() < kMinSamples || total_us < kMinTotal_us);) {
+  for (double total_us = 0; status && samples_us.size() < kMaxSamples &&
+                            (samples_us.size() < kMinSamples || total_us < kMinTotal_us);) {
     const auto begin = Clock::now();
     status = instance->execute(args);
     samples_us.push_back(elapsed_us(begin));
     total_us += samples_us.back();
-    if (samples_us.size() >= 3 && total_us > 40 * kMinTotal_us) break;  // a slow kernel is known well enough
+    if (samples_us.size() >= 3 && total_us > 40 * kMinTotal_us)
+      break;  // a slow kernel is known well enough
   }
   device.release(scratch);
   TESSERA_TRY(status);

@@ -15,19 +15,23 @@
 
 namespace tessera::compiler {
 
-// Protocol: one run to warm up, then runs until at least 5 samples and 3 ms, at most 25 samples; the entry is the median and the
-// distance of the quartiles. Inputs are drawn from a fixed seed in [-1, 1]. Same threads as the plan. One thread at a time.
+// Protocol: one run to warm up, then runs until at least 5 samples and 3 ms, at most 25 samples;
+// the entry is the median and the distance of the quartiles. Inputs are drawn from a fixed seed in
+// [-1, 1]. Same threads as the plan. One thread at a time.
 class Measurer {
  public:
   // `budget_s`: after that many seconds every further request is declined.
-  Measurer(plan::Target& target, int threads, double budget_s, std::stop_token cancel, std::function<void(double)> progress);
+  Measurer(plan::Target& target, int threads, double budget_s, std::stop_token cancel,
+           std::function<void(double)> progress);
 
   // Errors: budget used up, cancelled, a kernel that does not compile or run.
   Result<plan::CostEntry> measure(const plan::PriceRequest& request, const SymbolBindings& point);
 
  private:
   Result<backends::RunDevice*> run_device(std::uint32_t device);
-  Result<plan::CostEntry> time_kernel(backends::RunDevice& device, const backends::CompiledKernel& kernel, const SymbolBindings& point);
+  Result<plan::CostEntry> time_kernel(backends::RunDevice& device,
+                                      const backends::CompiledKernel& kernel,
+                                      const SymbolBindings& point);
 
   plan::Target& target_;
   runtime::ThreadPool pool_;

@@ -12,15 +12,27 @@
 #include <utility>
 #include <vector>
 
-#include "base/dims.h"
 #include "base/dim_expr.h"
+#include "base/dims.h"
 #include "plan/choices.h"
 #include "plan/price.h"
 
 namespace tessera::compiler {
 
 // The stages in order; each can be stopped at, and printed.
-enum class Stage : std::uint8_t { kImport, kInfer, kSimplify, kFuse, kEnumerate, kPrice, kAssign, kLegalize, kSchedule, kAllocate, kEmit };
+enum class Stage : std::uint8_t {
+  kImport,
+  kInfer,
+  kSimplify,
+  kFuse,
+  kEnumerate,
+  kPrice,
+  kAssign,
+  kLegalize,
+  kSchedule,
+  kAllocate,
+  kEmit
+};
 std::string_view to_string(Stage stage);
 Result<Stage> stage_from_string(std::string_view name);  // an error lists the stages
 
@@ -31,22 +43,23 @@ struct Requirement {
 };
 
 struct CompileOptions {
-  std::vector<std::string> devices = {"cpu"};   // names of devices that are here, or profile files
+  std::vector<std::string> devices = {"cpu"};  // names of devices that are here, or profile files
   int threads = 1;
-  DType precision = DType::kFp32;               // in which fp32 operations may be computed besides fp32 itself
-  std::map<std::string, Dims> shapes;           // input sizes to price at, by input; absent: batch 1 and the default sizes
-  std::map<std::string, SymbolRange> ranges;    // of symbols
+  DType precision = DType::kFp32;  // in which fp32 operations may be computed besides fp32 itself
+  std::map<std::string, Dims>
+      shapes;  // input sizes to price at, by input; absent: batch 1 and the default sizes
+  std::map<std::string, SymbolRange> ranges;  // of symbols
   std::vector<std::pair<std::string, std::string>> states;
   plan::MeasureMode measure = plan::MeasureMode::kOff;
-  double measure_seconds = 30;                  // budget of measuring; what is left is estimated
-  std::filesystem::path cost_table;             // empty: none
-  bool require_prices = false;                  // a price that is not in the table is an error
-  std::vector<plan::PlacementRule> rules;       // --permit, --forbid, --pin
+  double measure_seconds = 30;             // budget of measuring; what is left is estimated
+  std::filesystem::path cost_table;        // empty: none
+  bool require_prices = false;             // a price that is not in the table is an error
+  std::vector<plan::PlacementRule> rules;  // --permit, --forbid, --pin
   std::vector<Requirement> requirements;
   std::vector<std::string> disabled_passes;
-  bool exact = false;                           // no algorithm with a wider error bound
-  bool fallback = true;                         // with several devices, carry the plan for the CPU alone too
-  std::uint64_t node_limit = 200'000;           // of the branch and bound
+  bool exact = false;                  // no algorithm with a wider error bound
+  bool fallback = true;                // with several devices, carry the plan for the CPU alone too
+  std::uint64_t node_limit = 200'000;  // of the branch and bound
   Stage stop_after = Stage::kEmit;
   // Called before each stage and while measuring: stage, share done in [0, 1].
   std::function<void(std::string_view, double)> progress;

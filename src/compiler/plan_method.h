@@ -1,6 +1,7 @@
 #pragma once
 
-// The planning stages of one method on one set of devices: enumerate, price, assign, legalize, schedule, allocate.
+// The planning stages of one method on one set of devices: enumerate, price, assign, legalize,
+// schedule, allocate.
 
 #include <memory>
 #include <optional>
@@ -29,7 +30,8 @@ struct Planned {
 };
 
 // Errors: see enumerate_choices, solve::solve and plan_memory.
-Result<std::unique_ptr<Planned>> plan_method(const ir::Module& module, const ir::Method& method, std::vector<ir::Cover> covers, plan::Target& target,
+Result<std::unique_ptr<Planned>> plan_method(const ir::Module& module, const ir::Method& method,
+                                             std::vector<ir::Cover> covers, plan::Target& target,
                                              plan::Pricer& pricer, const CompileOptions& options);
 
 // The cost of a complete assignment: the sum of the chosen entries.

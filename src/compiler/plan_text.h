@@ -12,13 +12,16 @@ namespace tessera::compiler {
 // Each proposed cover with its nodes.
 std::string covers_text(const ir::Graph& graph, const std::vector<ir::Cover>& covers);
 
-// Each node and cover with what every device offers or why it refuses; `prices`: with the price of each.
+// Each node and cover with what every device offers or why it refuses; `prices`: with the price of
+// each.
 std::string choices_text(const plan::Choices& choices, const plan::Target& target, bool prices);
 
 // Steps in order: opcode, device, kernel, operands with their forms, region, price.
-std::string lowered_text(const ir::Graph& graph, const plan::Lowered& lowered, const plan::Target& target);
+std::string lowered_text(const ir::Graph& graph, const plan::Lowered& lowered,
+                         const plan::Target& target);
 
 // The memory problem of each arena in minimalloc's CSV with offsets, and aliases as comments.
-std::string memory_text(const ir::Graph& graph, const plan::Lowered& lowered, const plan::Target& target);
+std::string memory_text(const ir::Graph& graph, const plan::Lowered& lowered,
+                        const plan::Target& target);
 
 }  // namespace tessera::compiler

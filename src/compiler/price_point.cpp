@@ -17,22 +17,29 @@ Result<const ir::Value*> find_input(const ir::Graph& graph, const std::string& n
     if (value.name == name) return &value;
     known += (known.empty() ? "'" : ", '") + value.name + "'";
   }
-  return fail(ErrorCode::kNotFound, fmt::format("--shape: no input '{}': expected one of {}", name, known));
+  return fail(ErrorCode::kNotFound,
+              fmt::format("--shape: no input '{}': expected one of {}", name, known));
 }
 
-Status bind_stated(const ir::Module& module, const ir::Value& input, const Dims& dims, SymbolBindings& point) {
+Status bind_stated(const ir::Module& module, const ir::Value& input, const Dims& dims,
+                   SymbolBindings& point) {
   if (!input.type.shape || input.type.shape->size() != dims.size())
-    return fail(ErrorCode::kInvalidArgument, fmt::format("--shape: input '{}': expected {}, found {}", input.name, input.type.to_string(), to_string(dims)));
+    return fail(ErrorCode::kInvalidArgument,
+                fmt::format("--shape: input '{}': expected {}, found {}", input.name,
+                            input.type.to_string(), to_string(dims)));
   for (std::size_t d = 0; d < dims.size(); ++d) {
     const Dim& declared = (*input.type.shape)[d];
     if (const auto symbol = declared.as_symbol()) point.try_emplace(*symbol, dims[d]);
     const auto expected = declared.evaluate(point);
     if (expected && *expected != dims[d])
-      return fail(ErrorCode::kInvalidArgument, fmt::format("--shape: input '{}': dimension {}: expected {}, found {}", input.name, d, *expected, dims[d]));
+      return fail(ErrorCode::kInvalidArgument,
+                  fmt::format("--shape: input '{}': dimension {}: expected {}, found {}",
+                              input.name, d, *expected, dims[d]));
     const SymbolRange range = declared.range(module.symbols);
     if (dims[d] < range.min || dims[d] > range.max)
-      return fail(ErrorCode::kOutOfRange, fmt::format("--shape: input '{}': dimension {}: expected {} to {}, found {}", input.name, d, range.min,
-                                                      range.max, dims[d]));
+      return fail(ErrorCode::kOutOfRange,
+                  fmt::format("--shape: input '{}': dimension {}: expected {} to {}, found {}",
+                              input.name, d, range.min, range.max, dims[d]));
   }
   return {};
 }
@@ -44,7 +51,8 @@ std::int64_t default_size(std::size_t rank, std::size_t dim) {
 
 }  // namespace
 
-Result<SymbolBindings> price_point(const ir::Module& module, const ir::Graph& graph, const std::map<std::string, Dims>& shapes) {
+Result<SymbolBindings> price_point(const ir::Module& module, const ir::Graph& graph,
+                                   const std::map<std::string, Dims>& shapes) {
   SymbolBindings point;
   for (const auto& [name, dims] : shapes) {
     TESSERA_ASSIGN(const ir::Value* input, find_input(graph, name));
@@ -61,8 +69,10 @@ Result<SymbolBindings> price_point(const ir::Module& module, const ir::Graph& gr
       point[*symbol] = std::clamp(default_size(type.shape->size(), d), range.min, range.max);
     }
   }
-  // Again, now that every symbol has a size: a stated one may be an expression over symbols that it does not determine.
-  for (const auto& [name, dims] : shapes) TESSERA_TRY(bind_stated(module, **find_input(graph, name), dims, point));
+  // Again, now that every symbol has a size: a stated one may be an expression over symbols that it
+  // does not determine.
+  for (const auto& [name, dims] : shapes)
+    TESSERA_TRY(bind_stated(module, **find_input(graph, name), dims, point));
   return point;
 }
 

@@ -14,7 +14,8 @@ constexpr double kForbidden = std::numeric_limits<double>::infinity();
 // Builds the problem in steps that each add variables or pairs; the order fixes their numbers.
 class Builder {
  public:
-  Builder(const ir::Graph& graph, const Choices& choices, const Target& target, Conversions& conversions)
+  Builder(const ir::Graph& graph, const Choices& choices, const Target& target,
+          Conversions& conversions)
       : graph_(graph), choices_(choices), target_(target), conversions_(conversions) {}
 
   AssignmentProblem build() {
@@ -32,12 +33,15 @@ class Builder {
   }
 
  private:
-  std::uint32_t add_variable(std::string name, std::vector<double> costs, std::vector<std::string> names) {
-    result_.problem.variables.push_back({std::move(name), std::move(costs), std::move(names), {}, {}});
+  std::uint32_t add_variable(std::string name, std::vector<double> costs,
+                             std::vector<std::string> names) {
+    result_.problem.variables.push_back(
+        {std::move(name), std::move(costs), std::move(names), {}, {}});
     return static_cast<std::uint32_t>(result_.problem.variables.size() - 1);
   }
 
-  // A table over two variables from a function of their choices; dropped where it is zero throughout.
+  // A table over two variables from a function of their choices; dropped where it is zero
+  // throughout.
   template <typename Cost>
   void add_pair(std::uint32_t a, std::uint32_t b, Cost cost) {
     const std::size_t rows = result_.problem.variables[a].costs.size();
@@ -45,7 +49,8 @@ class Builder {
     solve::PairCost pair{a, b, std::vector<double>(rows * columns)};
     for (std::size_t i = 0; i < rows; ++i)
       for (std::size_t j = 0; j < columns; ++j) pair.costs[i * columns + j] = cost(i, j);
-    if (std::ranges::any_of(pair.costs, [](double entry) { return entry != 0; })) result_.problem.pairs.push_back(std::move(pair));
+    if (std::ranges::any_of(pair.costs, [](double entry) { return entry != 0; }))
+      result_.problem.pairs.push_back(std::move(pair));
   }
 
   [[nodiscard]] Form form_of(const Option& option, const backends::TensorForm& tensor) const {
@@ -54,7 +59,9 @@ class Builder {
   [[nodiscard]] std::string option_name(const Option& option) const {
     return fmt::format("{}:{}", target_.info(option.device).name, option.candidate.kernel);
   }
-  [[nodiscard]] bool is_constant(ir::ValueId value) const { return graph_.value(value).kind == ir::ValueKind::kConstant; }
+  [[nodiscard]] bool is_constant(ir::ValueId value) const {
+    return graph_.value(value).kind == ir::ValueKind::kConstant;
+  }
 
   void add_node_variables();
   void add_node_variable(std::size_t i, const std::vector<std::size_t>& covers);
@@ -63,12 +70,18 @@ class Builder {
   void collect_needs();
   void add_direct_values();
   void add_direct_costs(const DirectValue& direct);
-  [[nodiscard]] double conversion_us(ir::ValueId value, const std::optional<Form>& root, const std::optional<Form>& need);
-  [[nodiscard]] bool is_output(ir::ValueId value) const { return std::ranges::find(graph_.outputs, value) != graph_.outputs.end(); }
-  [[nodiscard]] Form interface_form(ir::ValueId value) const { return {kHostMemory, {Layout::row_major(), graph_.value(value).type.dtype}}; }
+  [[nodiscard]] double conversion_us(ir::ValueId value, const std::optional<Form>& root,
+                                     const std::optional<Form>& need);
+  [[nodiscard]] bool is_output(ir::ValueId value) const {
+    return std::ranges::find(graph_.outputs, value) != graph_.outputs.end();
+  }
+  [[nodiscard]] Form interface_form(ir::ValueId value) const {
+    return {kHostMemory, {Layout::row_major(), graph_.value(value).type.dtype}};
+  }
   void add_form_variables();
   void add_cover_pairs();
-  [[nodiscard]] std::optional<Form> made_by(std::size_t i, const NodeChoice& choice, ir::ValueId value) const;
+  [[nodiscard]] std::optional<Form> made_by(std::size_t i, const NodeChoice& choice,
+                                            ir::ValueId value) const;
   void add_source_pairs();
   void add_reader_pairs();
   void add_conversion_pairs();
@@ -82,24 +95,29 @@ class Builder {
   std::map<ir::NodeId, std::size_t> position_;
   std::map<ir::ValueId, std::set<Form>> wanted_;
   std::map<ir::ValueId, std::set<Form>> produced_;
-  // Per value, per node that may read it (alone, or as the leader of a cover), per choice: the form that it wants.
+  // Per value, per node that may read it (alone, or as the leader of a cover), per choice: the form
+  // that it wants.
   std::map<ir::ValueId, std::map<std::size_t, std::vector<std::optional<Form>>>> needs_;
 };
 
 // Whether a node makes a result of a cover that is read outside.
 bool makes_output(const ItemOptions& cover, const ir::Node& node) {
-  return std::ranges::any_of(node.outputs, [&](ir::ValueId id) { return std::ranges::find(cover.item.outputs, id) != cover.item.outputs.end(); });
+  return std::ranges::any_of(node.outputs, [&](ir::ValueId id) {
+    return std::ranges::find(cover.item.outputs, id) != cover.item.outputs.end();
+  });
 }
 
 void Builder::add_node_variables() {
-  for (std::size_t i = 0; i < choices_.nodes.size(); ++i) position_[choices_.nodes[i].item.nodes.front()->id] = i;
+  for (std::size_t i = 0; i < choices_.nodes.size(); ++i)
+    position_[choices_.nodes[i].item.nodes.front()->id] = i;
   std::map<const ir::Node*, std::vector<std::size_t>> covers_of;
   for (std::size_t c = 0; c < choices_.covers.size(); ++c) {
     result_.leaders.push_back(position_.at(choices_.covers[c].nodes.front()));
     if (choices_.cover_options[c].options.empty()) continue;
     for (const ir::Node* node : choices_.cover_options[c].item.nodes) covers_of[node].push_back(c);
   }
-  for (std::size_t i = 0; i < choices_.nodes.size(); ++i) add_node_variable(i, covers_of[choices_.nodes[i].item.nodes.front()]);
+  for (std::size_t i = 0; i < choices_.nodes.size(); ++i)
+    add_node_variable(i, covers_of[choices_.nodes[i].item.nodes.front()]);
 }
 
 void Builder::add_node_variable(std::size_t i, const std::vector<std::size_t>& covers) {
@@ -113,7 +131,9 @@ void Builder::add_node_variable(std::size_t i, const std::vector<std::size_t>& c
     names.push_back(std::move(name));
   };
   const auto& own = choices_.nodes[i].options;
-  for (std::size_t o = 0; o < own.size(); ++o) add({own[o].device, static_cast<std::int32_t>(o), -1, -1}, own[o].price.us, option_name(own[o]));
+  for (std::size_t o = 0; o < own.size(); ++o)
+    add({own[o].device, static_cast<std::int32_t>(o), -1, -1}, own[o].price.us,
+        option_name(own[o]));
   std::set<std::pair<std::size_t, std::uint32_t>> inside;  // (leader, device)
   for (const std::size_t c : covers) {
     const auto& options = choices_.cover_options[c].options;
@@ -121,14 +141,16 @@ void Builder::add_node_variable(std::size_t i, const std::vector<std::size_t>& c
     if (leads || makes_output(choices_.cover_options[c], node)) {
       // The leader pays for the cover.
       for (std::size_t o = 0; o < options.size(); ++o)
-        add({options[o].device, static_cast<std::int32_t>(o), static_cast<std::int32_t>(c), -1}, leads ? options[o].price.us : 0,
-            fmt::format("{}:cover{}", option_name(options[o]), c));
+        add({options[o].device, static_cast<std::int32_t>(o), static_cast<std::int32_t>(c), -1},
+            leads ? options[o].price.us : 0, fmt::format("{}:cover{}", option_name(options[o]), c));
     } else {
       for (const Option& option : options) inside.insert({result_.leaders[c], option.device});
     }
   }
   for (const auto& [leader, device] : inside)
-    add({device, -1, -1, static_cast<std::int64_t>(leader)}, 0, fmt::format("{}:inside of {}", target_.info(device).name, choices_.nodes[leader].item.nodes.front()->name));
+    add({device, -1, -1, static_cast<std::int64_t>(leader)}, 0,
+        fmt::format("{}:inside of {}", target_.info(device).name,
+                    choices_.nodes[leader].item.nodes.front()->name));
   result_.node_variables.push_back(add_variable(node.name, std::move(costs), std::move(names)));
   result_.node_choices.push_back(std::move(node_choices));
 }
@@ -157,8 +179,11 @@ void Builder::collect_needs() {
     for (std::size_t a = 0; a < node_choices.size(); ++a) {
       const NodeChoice& choice = node_choices[a];
       if (choice.option < 0) continue;
-      if (choice.cover >= 0 && result_.leaders[static_cast<std::size_t>(choice.cover)] != i) continue;  // the leader reads
-      const ItemOptions& entry = choice.cover < 0 ? choices_.nodes[i] : choices_.cover_options[static_cast<std::size_t>(choice.cover)];
+      if (choice.cover >= 0 && result_.leaders[static_cast<std::size_t>(choice.cover)] != i)
+        continue;  // the leader reads
+      const ItemOptions& entry =
+          choice.cover < 0 ? choices_.nodes[i]
+                           : choices_.cover_options[static_cast<std::size_t>(choice.cover)];
       const Option& option = entry.options[static_cast<std::size_t>(choice.option)];
       for (std::size_t k = 0; k < entry.item.inputs.size(); ++k) {
         if (!option.candidate.inputs[k] || is_constant(entry.item.inputs[k])) continue;
@@ -170,7 +195,8 @@ void Builder::collect_needs() {
   }
 }
 
-double Builder::conversion_us(ir::ValueId value, const std::optional<Form>& root, const std::optional<Form>& need) {
+double Builder::conversion_us(ir::ValueId value, const std::optional<Form>& root,
+                              const std::optional<Form>& need) {
   if (!need) return 0;
   if (!root) return kForbidden;
   const auto& path = conversions_.path(value, *root, *need);
@@ -189,7 +215,8 @@ void Builder::add_direct_values() {
       const std::size_t producer = position_.at(graph_.value(value).producer);
       direct.producer = static_cast<std::int64_t>(producer);
       direct.roots.clear();
-      for (const NodeChoice& choice : result_.node_choices[producer]) direct.roots.push_back(made_by(producer, choice, value));
+      for (const NodeChoice& choice : result_.node_choices[producer])
+        direct.roots.push_back(made_by(producer, choice, value));
     }
     if (!readers.empty()) {
       direct.reader = static_cast<std::int64_t>(readers.begin()->first);
@@ -201,12 +228,19 @@ void Builder::add_direct_values() {
 }
 
 void Builder::add_direct_costs(const DirectValue& direct) {
-  const auto cost = [&](std::size_t a, std::size_t b) { return conversion_us(direct.value, direct.roots[a], direct.needs[b]); };
-  const auto variable = [&](std::int64_t position) { return result_.node_variables[static_cast<std::size_t>(position)]; };
-  if (direct.producer >= 0 && direct.reader >= 0) return add_pair(variable(direct.producer), variable(direct.reader), cost);
-  if (direct.producer < 0 && direct.reader < 0) return;  // an input that is an output: copied, whatever is chosen
+  const auto cost = [&](std::size_t a, std::size_t b) {
+    return conversion_us(direct.value, direct.roots[a], direct.needs[b]);
+  };
+  const auto variable = [&](std::int64_t position) {
+    return result_.node_variables[static_cast<std::size_t>(position)];
+  };
+  if (direct.producer >= 0 && direct.reader >= 0)
+    return add_pair(variable(direct.producer), variable(direct.reader), cost);
+  if (direct.producer < 0 && direct.reader < 0)
+    return;  // an input that is an output: copied, whatever is chosen
   auto& costs = result_.problem.variables[variable(std::max(direct.producer, direct.reader))].costs;
-  for (std::size_t k = 0; k < costs.size(); ++k) costs[k] += direct.producer >= 0 ? cost(k, 0) : cost(0, k);
+  for (std::size_t k = 0; k < costs.size(); ++k)
+    costs[k] += direct.producer >= 0 ? cost(k, 0) : cost(0, k);
 }
 
 // One variable per wanted form and per form that a conversion to it passes through.
@@ -238,7 +272,9 @@ void Builder::add_form_variables() {
         variable.previous.push_back(path->empty() ? root : path->back().from);
         names.push_back("from " + to_string(root, target_));
       }
-      variable.variable = add_variable(fmt::format("{}:{}", graph_.value(value).name, to_string(form, target_)), std::move(costs), std::move(names));
+      variable.variable =
+          add_variable(fmt::format("{}:{}", graph_.value(value).name, to_string(form, target_)),
+                       std::move(costs), std::move(names));
       result_.form_index[{value, form}] = result_.forms.size();
       result_.forms.push_back(std::move(variable));
     }
@@ -247,48 +283,65 @@ void Builder::add_form_variables() {
 
 // The leader of a cover and each other node of it agree.
 void Builder::add_cover_pairs() {
-  // One table for each pair of leader and member: for all covers that they share, by whether the member makes an output.
+  // One table for each pair of leader and member: for all covers that they share, by whether the
+  // member makes an output.
   std::map<std::pair<std::size_t, std::size_t>, std::map<std::int32_t, bool>> shared;
   for (std::size_t c = 0; c < choices_.covers.size(); ++c) {
     const ItemOptions& cover = choices_.cover_options[c];
     if (cover.options.empty()) continue;
     for (const ir::Node* node : cover.item.nodes)
       if (const std::size_t member = position_[node->id]; member != result_.leaders[c])
-        shared[{result_.leaders[c], member}][static_cast<std::int32_t>(c)] = makes_output(cover, *node);
+        shared[{result_.leaders[c], member}][static_cast<std::int32_t>(c)] =
+            makes_output(cover, *node);
   }
   for (const auto& [nodes, covers] : shared) {
     const auto leader_position = static_cast<std::int64_t>(nodes.first);
     const auto& leader = result_.node_choices[nodes.first];
     const auto& member = result_.node_choices[nodes.second];
-    add_pair(result_.node_variables[nodes.first], result_.node_variables[nodes.second], [&, &shared_covers = covers](std::size_t a, std::size_t b) {
-      const auto chosen = shared_covers.find(leader[a].cover);  // the leader's cover, where it holds the member
-      const bool ends = shared_covers.contains(member[b].cover);
-      const bool inside = member[b].inside_of == leader_position;
-      if (chosen == shared_covers.end()) return ends || inside ? kForbidden : 0.0;
-      if (chosen->second) return ends && member[b].cover == leader[a].cover && member[b].option == leader[a].option ? 0.0 : kForbidden;
-      return inside && member[b].device == leader[a].device ? 0.0 : kForbidden;
-    });
+    add_pair(result_.node_variables[nodes.first], result_.node_variables[nodes.second],
+             [&, &shared_covers = covers](std::size_t a, std::size_t b) {
+               const auto chosen = shared_covers.find(
+                   leader[a].cover);  // the leader's cover, where it holds the member
+               const bool ends = shared_covers.contains(member[b].cover);
+               const bool inside = member[b].inside_of == leader_position;
+               if (chosen == shared_covers.end()) return ends || inside ? kForbidden : 0.0;
+               if (chosen->second)
+                 return ends && member[b].cover == leader[a].cover &&
+                                member[b].option == leader[a].option
+                            ? 0.0
+                            : kForbidden;
+               return inside && member[b].device == leader[a].device ? 0.0 : kForbidden;
+             });
   }
 }
 
-// The form of a value that a choice of its producer makes; nothing where the value stays inside of a cover.
-std::optional<Form> Builder::made_by(std::size_t i, const NodeChoice& choice, ir::ValueId value) const {
+// The form of a value that a choice of its producer makes; nothing where the value stays inside of
+// a cover.
+std::optional<Form> Builder::made_by(std::size_t i, const NodeChoice& choice,
+                                     ir::ValueId value) const {
   if (choice.option < 0) return std::nullopt;
-  const ItemOptions& entry = choice.cover < 0 ? choices_.nodes[i] : choices_.cover_options[static_cast<std::size_t>(choice.cover)];
+  const ItemOptions& entry = choice.cover < 0
+                                 ? choices_.nodes[i]
+                                 : choices_.cover_options[static_cast<std::size_t>(choice.cover)];
   const auto output = std::ranges::find(entry.item.outputs, value);
   if (output == entry.item.outputs.end()) return std::nullopt;
   const Option& option = entry.options[static_cast<std::size_t>(choice.option)];
-  return form_of(option, option.candidate.outputs[static_cast<std::size_t>(output - entry.item.outputs.begin())]);
+  return form_of(
+      option,
+      option.candidate.outputs[static_cast<std::size_t>(output - entry.item.outputs.begin())]);
 }
 
 // A form that is present comes from what the producer makes.
 void Builder::add_source_pairs() {
   for (const FormVariable& form : result_.forms) {
     const ir::Value& value = graph_.value(form.value);
-    if (value.kind != ir::ValueKind::kNodeOutput) continue;  // an input is always there, in its one form
+    if (value.kind != ir::ValueKind::kNodeOutput)
+      continue;  // an input is always there, in its one form
     const std::size_t i = position_.at(value.producer);
     add_pair(result_.node_variables[i], form.variable, [&](std::size_t a, std::size_t b) {
-      return b == 0 || made_by(i, result_.node_choices[i][a], form.value) == form.roots[b - 1] ? 0.0 : kForbidden;
+      return b == 0 || made_by(i, result_.node_choices[i][a], form.value) == form.roots[b - 1]
+                 ? 0.0
+                 : kForbidden;
     });
   }
 }
@@ -297,7 +350,9 @@ void Builder::add_source_pairs() {
 void Builder::add_reader_pairs() {
   for (const FormVariable& form : result_.forms)
     for (const auto& [i, needs] : needs_[form.value])
-      add_pair(result_.node_variables[i], form.variable, [&](std::size_t a, std::size_t b) { return b == 0 && needs[a] == form.form ? kForbidden : 0.0; });
+      add_pair(result_.node_variables[i], form.variable, [&](std::size_t a, std::size_t b) {
+        return b == 0 && needs[a] == form.form ? kForbidden : 0.0;
+      });
 }
 
 // A converted form needs the step before it, from the same root.
@@ -316,27 +371,35 @@ void Builder::add_conversion_pairs() {
   }
 }
 
-// Launch and synchronise between neighbours of the fixed order; the first node launches, the last one synchronises.
+// Launch and synchronise between neighbours of the fixed order; the first node launches, the last
+// one synchronises.
 void Builder::add_order_costs() {
   auto& variables = result_.problem.variables;
   for (std::size_t i = 0; i < choices_.nodes.size(); ++i) {
     const auto& here = result_.node_choices[i];
-    const auto rates = [&](const NodeChoice& choice) -> const backends::DeviceRates& { return target_.info(choice.device).rates; };
+    const auto rates = [&](const NodeChoice& choice) -> const backends::DeviceRates& {
+      return target_.info(choice.device).rates;
+    };
     for (std::size_t a = 0; a < here.size(); ++a) {
       if (i == 0) variables[result_.node_variables[i]].costs[a] += rates(here[a]).launch_us;
-      if (i + 1 == choices_.nodes.size()) variables[result_.node_variables[i]].costs[a] += rates(here[a]).sync_us;
+      if (i + 1 == choices_.nodes.size())
+        variables[result_.node_variables[i]].costs[a] += rates(here[a]).sync_us;
     }
     if (i + 1 == choices_.nodes.size()) continue;
     const auto& there = result_.node_choices[i + 1];
-    add_pair(result_.node_variables[i], result_.node_variables[i + 1], [&](std::size_t a, std::size_t b) {
-      return here[a].device == there[b].device ? 0.0 : rates(here[a]).sync_us + rates(there[b]).launch_us;
-    });
+    add_pair(result_.node_variables[i], result_.node_variables[i + 1],
+             [&](std::size_t a, std::size_t b) {
+               return here[a].device == there[b].device
+                          ? 0.0
+                          : rates(here[a]).sync_us + rates(there[b]).launch_us;
+             });
   }
 }
 
 }  // namespace
 
-AssignmentProblem build_assignment_problem(const ir::Graph& graph, const Choices& choices, const Target& target, Conversions& conversions) {
+AssignmentProblem build_assignment_problem(const ir::Graph& graph, const Choices& choices,
+                                           const Target& target, Conversions& conversions) {
   return Builder(graph, choices, target, conversions).build();
 }
 
@@ -349,7 +412,10 @@ void forbid_together(AssignmentProblem& problem, const std::vector<std::uint32_t
       solve::PairCost pair{problem.node_variables[a], problem.node_variables[b], {}};
       for (const NodeChoice& first : problem.node_choices[a])
         for (const NodeChoice& second : problem.node_choices[b])
-          pair.costs.push_back(first.cover == static_cast<std::int32_t>(covers[i]) && second.cover == static_cast<std::int32_t>(covers[j]) ? kForbidden : 0);
+          pair.costs.push_back(first.cover == static_cast<std::int32_t>(covers[i]) &&
+                                       second.cover == static_cast<std::int32_t>(covers[j])
+                                   ? kForbidden
+                                   : 0);
       problem.problem.pairs.push_back(std::move(pair));
     }
   }
@@ -358,7 +424,8 @@ void forbid_together(AssignmentProblem& problem, const std::vector<std::uint32_t
 Assignment decode(const AssignmentProblem& problem, const std::vector<std::uint32_t>& solution) {
   Assignment assignment;
   assignment.cover_option.assign(problem.leaders.size(), -1);
-  for (std::size_t i = 0; i < problem.node_variables.size(); ++i) assignment.nodes.push_back(problem.node_choices[i][solution[problem.node_variables[i]]]);
+  for (std::size_t i = 0; i < problem.node_variables.size(); ++i)
+    assignment.nodes.push_back(problem.node_choices[i][solution[problem.node_variables[i]]]);
   // First the leaders say which covers there are; then their nodes can name them.
   std::vector<std::int32_t> led(assignment.nodes.size(), -1);
   for (std::size_t i = 0; i < assignment.nodes.size(); ++i) {
@@ -373,7 +440,9 @@ Assignment decode(const AssignmentProblem& problem, const std::vector<std::uint3
   }
   for (NodeChoice& choice : assignment.nodes)
     if (choice.inside_of >= 0) choice.cover = led[static_cast<std::size_t>(choice.inside_of)];
-  const auto chosen = [&](std::int64_t position) { return position < 0 ? 0 : solution[problem.node_variables[static_cast<std::size_t>(position)]]; };
+  const auto chosen = [&](std::int64_t position) {
+    return position < 0 ? 0 : solution[problem.node_variables[static_cast<std::size_t>(position)]];
+  };
   for (const DirectValue& direct : problem.direct) {
     const auto& root = direct.roots[chosen(direct.producer)];
     const auto& need = direct.needs[chosen(direct.reader)];

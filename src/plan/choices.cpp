@@ -9,17 +9,22 @@ namespace tessera::plan {
 namespace {
 
 bool rule_matches(const PlacementRule& rule, const ir::Module& module, const ir::Node& node) {
-  return std::ranges::any_of(node.origins, [&](ir::OriginId origin) { return names_source(rule.glob, module.source_nodes[origin]); });
+  return std::ranges::any_of(node.origins, [&](ir::OriginId origin) {
+    return names_source(rule.glob, module.source_nodes[origin]);
+  });
 }
 
-// Permits for a device leave it only to the nodes that they name; forbids take nodes away; a pin leaves one device.
-std::vector<bool> permitted_devices(const ir::Module& module, const ir::Node& node, const Target& target, const std::vector<PlacementRule>& rules) {
+// Permits for a device leave it only to the nodes that they name; forbids take nodes away; a pin
+// leaves one device.
+std::vector<bool> permitted_devices(const ir::Module& module, const ir::Node& node,
+                                    const Target& target, const std::vector<PlacementRule>& rules) {
   std::vector<bool> permitted(target.device_count(), true);
   for (std::uint32_t device = 0; device < target.device_count(); ++device) {
     bool has_permit = false;
     bool is_permitted = false;
     for (const PlacementRule& rule : rules) {
-      if (target.info(device).name != rule.device || rule.kind != PlacementRule::Kind::kPermit) continue;
+      if (target.info(device).name != rule.device || rule.kind != PlacementRule::Kind::kPermit)
+        continue;
       has_permit = true;
       is_permitted = is_permitted || rule_matches(rule, module, node);
     }
@@ -30,7 +35,8 @@ std::vector<bool> permitted_devices(const ir::Module& module, const ir::Node& no
     const std::uint32_t device = target.find(rule.device);
     if (rule.kind == PlacementRule::Kind::kForbid) permitted[device] = false;
     if (rule.kind == PlacementRule::Kind::kPin)
-      for (std::uint32_t other = 0; other < target.device_count(); ++other) permitted[other] = permitted[other] && other == device;
+      for (std::uint32_t other = 0; other < target.device_count(); ++other)
+        permitted[other] = permitted[other] && other == device;
   }
   return permitted;
 }
@@ -44,28 +50,39 @@ std::string_view kind_name(PlacementRule::Kind kind) {
   return "";
 }
 
-Status check_rules(const ir::Module& module, const Target& target, const std::vector<PlacementRule>& rules) {
+Status check_rules(const ir::Module& module, const Target& target,
+                   const std::vector<PlacementRule>& rules) {
   for (const PlacementRule& rule : rules) {
     const auto name = fmt::format("{} {}={}", kind_name(rule.kind), rule.device, rule.glob);
     if (target.find(rule.device) == target.device_count())
-      return fail(ErrorCode::kNotFound, fmt::format("{}: no device '{}': expected one of {}", name, rule.device, device_names(target)));
-    if (std::ranges::none_of(module.source_nodes, [&](const ir::SourceNode& source) { return names_source(rule.glob, source); }))
-      return fail(ErrorCode::kNotFound, fmt::format("{}: no node of the model matches '{}'", name, rule.glob));
+      return fail(ErrorCode::kNotFound, fmt::format("{}: no device '{}': expected one of {}", name,
+                                                    rule.device, device_names(target)));
+    if (std::ranges::none_of(module.source_nodes, [&](const ir::SourceNode& source) {
+          return names_source(rule.glob, source);
+        }))
+      return fail(ErrorCode::kNotFound,
+                  fmt::format("{}: no node of the model matches '{}'", name, rule.glob));
   }
   return {};
 }
 
-// Devices and prices take sizes for granted: each value is a tensor whose bytes can be counted at the point.
+// Devices and prices take sizes for granted: each value is a tensor whose bytes can be counted at
+// the point.
 Status check_sizes(const ir::Graph& graph, const SymbolBindings& point) {
   std::set<ir::ValueId> values(graph.inputs.begin(), graph.inputs.end());
   for (const auto& node : graph.nodes())
-    for (const auto* list : {&node->inputs, &node->outputs}) values.insert(list->begin(), list->end());
+    for (const auto* list : {&node->inputs, &node->outputs})
+      values.insert(list->begin(), list->end());
   values.erase(ir::kNoValue);
   for (const ir::ValueId id : values) {
     const ir::Value& value = graph.value(id);
     const auto place = fmt::format("value '{}'", value.name);
     if (!value.type.is_tensor() || !value.type.shape)
-      return tl::unexpected(in_context({ErrorCode::kUnimplemented, fmt::format("expected a tensor of known rank, found {}", value.type.to_string()), {}}, place));
+      return tl::unexpected(in_context(
+          {ErrorCode::kUnimplemented,
+           fmt::format("expected a tensor of known rank, found {}", value.type.to_string()),
+           {}},
+          place));
     auto dims = evaluate(*value.type.shape, point);
     if (!dims) return tl::unexpected(in_context(std::move(dims).error(), place));
     TESSERA_TRY_IN(checked_nbytes(value.type.dtype, *dims), place);
@@ -73,7 +90,8 @@ Status check_sizes(const ir::Graph& graph, const SymbolBindings& point) {
   return {};
 }
 
-void add_options(ItemOptions& entry, Target& target, const backends::OfferOptions& offer_options, Pricer& pricer) {
+void add_options(ItemOptions& entry, Target& target, const backends::OfferOptions& offer_options,
+                 Pricer& pricer) {
   for (std::uint32_t device = 0; device < target.device_count(); ++device) {
     if (!entry.permitted[device]) {
       entry.refusals[device] = "not permitted by the options";
@@ -83,7 +101,12 @@ void add_options(ItemOptions& entry, Target& target, const backends::OfferOption
     if (offers.candidates.empty()) entry.refusals[device] = std::move(offers.refusal);
     for (backends::Candidate& candidate : offers.candidates) {
       Option option{device, std::move(candidate), {}};
-      option.price = pricer.price({.item = &entry.item, .device = device, .candidate = &option.candidate, .from = {}, .to = {}, .shape = {}});
+      option.price = pricer.price({.item = &entry.item,
+                                   .device = device,
+                                   .candidate = &option.candidate,
+                                   .from = {},
+                                   .to = {},
+                                   .shape = {}});
       entry.options.push_back(std::move(option));
     }
   }
@@ -91,9 +114,12 @@ void add_options(ItemOptions& entry, Target& target, const backends::OfferOption
 
 tl::unexpected<Error> nobody_takes(const ItemOptions& entry, const Target& target) {
   std::string reasons;
-  for (const auto& [device, reason] : entry.refusals) reasons += fmt::format("; {}: {}", target.info(device).name, reason);
+  for (const auto& [device, reason] : entry.refusals)
+    reasons += fmt::format("; {}: {}", target.info(device).name, reason);
   const ir::Node& node = *entry.item.nodes.front();
-  return fail(ErrorCode::kUnimplemented, fmt::format("node '{}' ({}): no device takes it{}", node.name, node.op->qualified_name(), reasons));
+  return fail(ErrorCode::kUnimplemented,
+              fmt::format("node '{}' ({}): no device takes it{}", node.name,
+                          node.op->qualified_name(), reasons));
 }
 
 }  // namespace
@@ -122,11 +148,14 @@ bool glob_matches(std::string_view glob, std::string_view text) {
 }
 
 bool names_source(std::string_view glob, const ir::SourceNode& source) {
-  return glob.starts_with("op:") ? glob_matches(glob.substr(3), source.op_type) : glob_matches(glob, source.name);
+  return glob.starts_with("op:") ? glob_matches(glob.substr(3), source.op_type)
+                                 : glob_matches(glob, source.name);
 }
 
-Result<Choices> enumerate_choices(const ir::Module& module, const ir::Graph& graph, std::vector<ir::Cover> covers, Target& target,
-                                  const std::vector<PlacementRule>& rules, const backends::OfferOptions& offer_options, Pricer& pricer) {
+Result<Choices> enumerate_choices(const ir::Module& module, const ir::Graph& graph,
+                                  std::vector<ir::Cover> covers, Target& target,
+                                  const std::vector<PlacementRule>& rules,
+                                  const backends::OfferOptions& offer_options, Pricer& pricer) {
   TESSERA_TRY(check_rules(module, target, rules));
   TESSERA_TRY(check_sizes(graph, pricer.point()));
   Choices choices;
@@ -134,23 +163,33 @@ Result<Choices> enumerate_choices(const ir::Module& module, const ir::Graph& gra
   std::map<ir::NodeId, std::size_t> positions;
   for (const auto& node : graph.nodes()) {
     positions[node->id] = choices.nodes.size();
-    ItemOptions entry{ir::work_item(module, graph, *node), {}, {}, permitted_devices(module, *node, target, rules)};
+    ItemOptions entry{ir::work_item(module, graph, *node),
+                      {},
+                      {},
+                      permitted_devices(module, *node, target, rules)};
     add_options(entry, target, offer_options, pricer);
     choices.nodes.push_back(std::move(entry));
   }
   for (const ir::Cover& cover : choices.covers) {
-    ItemOptions entry{ir::work_item(module, graph, cover), {}, {}, std::vector<bool>(target.device_count(), true)};
+    ItemOptions entry{ir::work_item(module, graph, cover),
+                      {},
+                      {},
+                      std::vector<bool>(target.device_count(), true)};
     for (const ir::NodeId id : cover.nodes)
       for (std::uint32_t device = 0; device < target.device_count(); ++device)
-        entry.permitted[device] = entry.permitted[device] && choices.nodes[positions[id]].permitted[device];
+        entry.permitted[device] =
+            entry.permitted[device] && choices.nodes[positions[id]].permitted[device];
     add_options(entry, target, offer_options, pricer);
     choices.cover_options.push_back(std::move(entry));
   }
   for (std::size_t i = 0; i < choices.nodes.size(); ++i) {
     const auto covered = [&](const ItemOptions& cover) {
-      return !cover.options.empty() && std::ranges::find(cover.item.nodes, choices.nodes[i].item.nodes.front()) != cover.item.nodes.end();
+      return !cover.options.empty() &&
+             std::ranges::find(cover.item.nodes, choices.nodes[i].item.nodes.front()) !=
+                 cover.item.nodes.end();
     };
-    if (choices.nodes[i].options.empty() && std::ranges::none_of(choices.cover_options, covered)) return nobody_takes(choices.nodes[i], target);
+    if (choices.nodes[i].options.empty() && std::ranges::none_of(choices.cover_options, covered))
+      return nobody_takes(choices.nodes[i], target);
   }
   return choices;
 }

@@ -1,6 +1,7 @@
 #pragma once
 
-// The enumerate stage: what each device could do with each node and cover, at which price, or why not.
+// The enumerate stage: what each device could do with each node and cover, at which price, or why
+// not.
 
 #include <map>
 #include <string>
@@ -29,21 +30,25 @@ struct Option {
 // A node alone or a cover, with all its alternatives.
 struct ItemOptions {
   ir::WorkItem item;
-  std::vector<Option> options;                   // by device, then in the device's order of preference
-  std::map<std::uint32_t, std::string> refusals; // per device that offers nothing
-  std::vector<bool> permitted;                   // per device
+  std::vector<Option> options;  // by device, then in the device's order of preference
+  std::map<std::uint32_t, std::string> refusals;  // per device that offers nothing
+  std::vector<bool> permitted;                    // per device
 };
 
 struct Choices {
-  std::vector<ItemOptions> nodes;   // parallel to graph.nodes()
+  std::vector<ItemOptions> nodes;  // parallel to graph.nodes()
   std::vector<ir::Cover> covers;
-  std::vector<ItemOptions> cover_options;  // parallel to covers; those without an option stay, with their refusals
+  std::vector<ItemOptions>
+      cover_options;  // parallel to covers; those without an option stay, with their refusals
 };
 
-// Errors: a pin, permit or forbid that matches no node or names no device; a value that is no tensor of known rank, or whose size at
-// the pricer's point overflows or is not known; a node that no device takes (each refusal listed).
-Result<Choices> enumerate_choices(const ir::Module& module, const ir::Graph& graph, std::vector<ir::Cover> covers, Target& target,
-                                  const std::vector<PlacementRule>& rules, const backends::OfferOptions& offer_options, Pricer& pricer);
+// Errors: a pin, permit or forbid that matches no node or names no device; a value that is no
+// tensor of known rank, or whose size at the pricer's point overflows or is not known; a node that
+// no device takes (each refusal listed).
+Result<Choices> enumerate_choices(const ir::Module& module, const ir::Graph& graph,
+                                  std::vector<ir::Cover> covers, Target& target,
+                                  const std::vector<PlacementRule>& rules,
+                                  const backends::OfferOptions& offer_options, Pricer& pricer);
 
 // '*' any run of characters, '?' one.
 bool glob_matches(std::string_view glob, std::string_view text);

@@ -16,18 +16,25 @@ constexpr std::string_view kSchemaMajor = "tessera.cost_table/1.";
 
 Result<CostEntry> parse_entry(const nlohmann::json& json) {
   CostEntry entry;
-  if (!json.is_object()) return fail(ErrorCode::kInvalidArgument, fmt::format("expected an object, found {}", json.type_name()));
-  for (const auto& [field, target] : {std::pair{"us", &entry.time_us}, std::pair{"spread_us", &entry.spread_us}}) {
+  if (!json.is_object())
+    return fail(ErrorCode::kInvalidArgument,
+                fmt::format("expected an object, found {}", json.type_name()));
+  for (const auto& [field, target] :
+       {std::pair{"us", &entry.time_us}, std::pair{"spread_us", &entry.spread_us}}) {
     const auto found = json.find(field);
-    if (found == json.end() || !found->is_number() || !std::isfinite(found->get<double>()) || found->get<double>() < 0)
+    if (found == json.end() || !found->is_number() || !std::isfinite(found->get<double>()) ||
+        found->get<double>() < 0)
       return fail(ErrorCode::kInvalidArgument,
-                  fmt::format("'{}': expected a number of at least 0, found {}", field, found == json.end() ? "nothing" : found->dump()));
+                  fmt::format("'{}': expected a number of at least 0, found {}", field,
+                              found == json.end() ? "nothing" : found->dump()));
     *target = found->get<double>();
   }
   const auto samples = json.find("samples");
-  if (samples == json.end() || !samples->is_number_unsigned() || samples->get<std::uint64_t>() == 0 || samples->get<std::uint64_t>() > INT32_MAX)
+  if (samples == json.end() || !samples->is_number_unsigned() ||
+      samples->get<std::uint64_t>() == 0 || samples->get<std::uint64_t>() > INT32_MAX)
     return fail(ErrorCode::kInvalidArgument,
-                fmt::format("'samples': expected an integer of at least 1, found {}", samples == json.end() ? "nothing" : samples->dump()));
+                fmt::format("'samples': expected an integer of at least 1, found {}",
+                            samples == json.end() ? "nothing" : samples->dump()));
   entry.samples = samples->get<int>();
   return entry;
 }
@@ -44,16 +51,21 @@ Result<CostTable> CostTable::load(const std::filesystem::path& path) {
 
 Result<CostTable> CostTable::parse(std::string_view text) {
   const auto json = nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false);
-  if (json.is_discarded() || !json.is_object()) return fail(ErrorCode::kInvalidArgument, "not a cost table: expected a JSON object");
+  if (json.is_discarded() || !json.is_object())
+    return fail(ErrorCode::kInvalidArgument, "not a cost table: expected a JSON object");
   const auto schema = json.value("schema", nlohmann::json());
   if (!schema.is_string() || !schema.get<std::string>().starts_with(kSchemaMajor))
-    return fail(ErrorCode::kInvalidArgument, fmt::format("not a cost table: expected schema {}, found {}", kSchema, schema.dump()));
+    return fail(
+        ErrorCode::kInvalidArgument,
+        fmt::format("not a cost table: expected schema {}, found {}", kSchema, schema.dump()));
   const auto prices = json.find("prices");
-  if (prices == json.end() || !prices->is_object()) return fail(ErrorCode::kInvalidArgument, "cost table: expected an object 'prices'");
+  if (prices == json.end() || !prices->is_object())
+    return fail(ErrorCode::kInvalidArgument, "cost table: expected an object 'prices'");
   CostTable table;
   for (const auto& [key, value] : prices->items()) {
     auto entry = parse_entry(value);
-    if (!entry) return tl::unexpected(in_context(std::move(entry).error(), fmt::format("price '{}'", key)));
+    if (!entry)
+      return tl::unexpected(in_context(std::move(entry).error(), fmt::format("price '{}'", key)));
     table.entries_.emplace(key, *entry);
   }
   return table;
@@ -63,11 +75,15 @@ std::string CostTable::print() const {
   nlohmann::ordered_json json;
   json["schema"] = kSchema;
   auto& prices = json["prices"] = nlohmann::ordered_json::object();
-  for (const auto& [key, entry] : entries_) prices[key] = {{"us", entry.time_us}, {"spread_us", entry.spread_us}, {"samples", entry.samples}};
+  for (const auto& [key, entry] : entries_)
+    prices[key] = {
+        {"us", entry.time_us}, {"spread_us", entry.spread_us}, {"samples", entry.samples}};
   return json.dump(1) + "\n";
 }
 
-Status CostTable::save(const std::filesystem::path& path) const { return write_file_atomically(path, print()); }
+Status CostTable::save(const std::filesystem::path& path) const {
+  return write_file_atomically(path, print());
+}
 
 const CostEntry* CostTable::find(std::string_view key) const {
   const auto found = entries_.find(key);
@@ -88,7 +104,9 @@ std::string CostTable::nearest(std::string_view key) const {
   std::string_view best;
   if (after != entries_.end()) best = after->first;
   if (after != entries_.begin())
-    if (const auto& before = std::prev(after)->first; best.empty() || shared(before) >= shared(best)) best = before;
+    if (const auto& before = std::prev(after)->first;
+        best.empty() || shared(before) >= shared(best))
+      best = before;
   return best.empty() || shared(best) == 0 ? std::string() : std::string(best);
 }
 

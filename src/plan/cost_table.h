@@ -1,7 +1,8 @@
 #pragma once
 
-// The cost table: measured prices by key, a file that the user keeps. Entries are written once; measuring again is an explicit
-// command. A table never decides by itself: what it lacks is estimated, and named.
+// The cost table: measured prices by key, a file that the user keeps. Entries are written once;
+// measuring again is an explicit command. A table never decides by itself: what it lacks is
+// estimated, and named.
 
 #include <filesystem>
 #include <map>
@@ -15,15 +16,16 @@
 namespace tessera::plan {
 
 struct CostEntry {
-  double time_us = 0;     // median
-  double spread_us = 0;   // between the quartiles
+  double time_us = 0;    // median
+  double spread_us = 0;  // between the quartiles
   int samples = 0;
   friend bool operator==(const CostEntry&, const CostEntry&) = default;
 };
 
 class CostTable {
  public:
-  // An absent file is an empty table. Errors: not JSON, another schema (both named), an entry of the wrong form (its key).
+  // An absent file is an empty table. Errors: not JSON, another schema (both named), an entry of
+  // the wrong form (its key).
   static Result<CostTable> load(const std::filesystem::path& path);
   static Result<CostTable> parse(std::string_view text);
   [[nodiscard]] std::string print() const;  // sorted by key; parses back to an equal table
@@ -35,14 +37,17 @@ class CostTable {
   // The known key that shares the longest prefix with `key`, for messages on misses.
   [[nodiscard]] std::string nearest(std::string_view key) const;
   [[nodiscard]] std::size_t size() const { return entries_.size(); }
-  [[nodiscard]] const std::map<std::string, CostEntry, std::less<>>& entries() const { return entries_; }
+  [[nodiscard]] const std::map<std::string, CostEntry, std::less<>>& entries() const {
+    return entries_;
+  }
   [[nodiscard]] ContentHash content_hash() const;
 
  private:
   std::map<std::string, CostEntry, std::less<>> entries_;
 };
 
-// Rounds to the nearest power of 1.02, so that noise of less than about 2 % does not flip plans. Zero stays zero.
+// Rounds to the nearest power of 1.02, so that noise of less than about 2 % does not flip plans.
+// Zero stays zero.
 double round_price_us(double time_us);
 
 }  // namespace tessera::plan

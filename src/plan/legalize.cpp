@@ -17,18 +17,26 @@ struct ChosenItem {
   std::int32_t cover = -1;
 };
 
-std::vector<ChosenItem> chosen_items(const ir::Graph& graph, const Choices& choices, const Assignment& assignment) {
+std::vector<ChosenItem> chosen_items(const ir::Graph& graph, const Choices& choices,
+                                     const Assignment& assignment) {
   std::map<ir::NodeId, std::size_t> position;
   for (std::size_t i = 0; i < graph.nodes().size(); ++i) position[graph.nodes()[i]->id] = i;
   std::vector<ChosenItem> items;
   for (std::size_t i = 0; i < choices.nodes.size(); ++i) {
     const NodeChoice& choice = assignment.nodes[i];
-    if (choice.option >= 0) items.push_back({&choices.nodes[i], &choices.nodes[i].options[static_cast<std::size_t>(choice.option)], {i}, -1});
+    if (choice.option >= 0)
+      items.push_back({&choices.nodes[i],
+                       &choices.nodes[i].options[static_cast<std::size_t>(choice.option)],
+                       {i},
+                       -1});
   }
   for (std::size_t c = 0; c < choices.covers.size(); ++c) {
     if (assignment.cover_option[c] < 0) continue;
     const ItemOptions& entry = choices.cover_options[c];
-    ChosenItem item{&entry, &entry.options[static_cast<std::size_t>(assignment.cover_option[c])], {}, static_cast<std::int32_t>(c)};
+    ChosenItem item{&entry,
+                    &entry.options[static_cast<std::size_t>(assignment.cover_option[c])],
+                    {},
+                    static_cast<std::int32_t>(c)};
     for (const ir::NodeId id : choices.covers[c].nodes) item.nodes.push_back(position[id]);
     items.push_back(std::move(item));
   }
@@ -44,14 +52,16 @@ std::vector<std::vector<std::size_t>> readers_of(const std::vector<ChosenItem>& 
   for (std::size_t i = 0; i < items.size(); ++i) {
     std::set<std::size_t> sources;
     for (const ir::ValueId value : items[i].entry->item.inputs)
-      if (const auto source = maker.find(value); source != maker.end()) sources.insert(source->second);
+      if (const auto source = maker.find(value); source != maker.end())
+        sources.insert(source->second);
     for (const std::size_t source : sources) readers[source].push_back(i);
   }
   return readers;
 }
 
 // A shortest cycle through one item, found breadth first; empty where there is none.
-std::vector<std::size_t> cycle_through(const std::vector<std::vector<std::size_t>>& readers, std::size_t start) {
+std::vector<std::size_t> cycle_through(const std::vector<std::vector<std::size_t>>& readers,
+                                       std::size_t start) {
   std::vector<std::size_t> from(readers.size(), SIZE_MAX);
   std::vector<std::size_t> queue = {start};
   for (std::size_t next = 0; next < queue.size(); ++next) {
@@ -68,8 +78,8 @@ std::vector<std::size_t> cycle_through(const std::vector<std::vector<std::size_t
   return cycle;
 }
 
-// Stable topological order: among the items that are ready, the one whose last node stands first. Fewer items than given: the rest
-// wait for one another.
+// Stable topological order: among the items that are ready, the one whose last node stands first.
+// Fewer items than given: the rest wait for one another.
 std::vector<std::size_t> order_items(const std::vector<ChosenItem>& items) {
   const auto readers = readers_of(items);
   std::vector<std::size_t> waiting(items.size(), 0);
@@ -92,7 +102,8 @@ std::vector<std::size_t> order_items(const std::vector<ChosenItem>& items) {
 
 class Legalizer {
  public:
-  Legalizer(const ir::Method& method, const Assignment& assignment, const Target& target, Conversions& conversions)
+  Legalizer(const ir::Method& method, const Assignment& assignment, const Target& target,
+            Conversions& conversions)
       : method_(method), graph_(method.graph), target_(target), conversions_(conversions) {
     for (const auto& made : assignment.made) roots_.insert({{made.value, made.form}, made.root});
   }
@@ -105,9 +116,13 @@ class Legalizer {
   }
 
  private:
-  [[nodiscard]] Form interface_form(ir::ValueId value) const { return {kHostMemory, {Layout::row_major(), graph_.value(value).type.dtype}}; }
-  [[nodiscard]] const ir::StatePair* state_with(std::string ir::StatePair::* member, std::string_view name) const {
-    const auto found = std::ranges::find_if(method_.states, [&](const ir::StatePair& state) { return state.*member == name; });
+  [[nodiscard]] Form interface_form(ir::ValueId value) const {
+    return {kHostMemory, {Layout::row_major(), graph_.value(value).type.dtype}};
+  }
+  [[nodiscard]] const ir::StatePair* state_with(std::string ir::StatePair::*member,
+                                                std::string_view name) const {
+    const auto found = std::ranges::find_if(
+        method_.states, [&](const ir::StatePair& state) { return state.*member == name; });
     return found == method_.states.end() ? nullptr : &*found;
   }
   [[nodiscard]] bool is_plain_output(ir::ValueId value) const {
@@ -116,20 +131,26 @@ class Legalizer {
   }
 
   std::uint32_t add_buffer(ir::ValueId value, const Form& form, BufferKind kind) {
-    lowered_.buffers.push_back({.value = value, .form = form, .kind = kind, .constant = {}, .above = {}});
+    lowered_.buffers.push_back(
+        {.value = value, .form = form, .kind = kind, .constant = {}, .above = {}});
     const auto number = static_cast<std::uint32_t>(lowered_.buffers.size() - 1);
     buffers_.emplace(std::pair(value, form), number);
     return number;
   }
 
-  // The buffer that a step writes a value's form to: the caller's memory where the form is what the interface shows.
+  // The buffer that a step writes a value's form to: the caller's memory where the form is what the
+  // interface shows.
   std::uint32_t add_result(ir::ValueId value, const Form& form) {
-    return add_buffer(value, form, is_plain_output(value) && form == interface_form(value) ? BufferKind::kOutput : BufferKind::kTemporary);
+    return add_buffer(value, form,
+                      is_plain_output(value) && form == interface_form(value)
+                          ? BufferKind::kOutput
+                          : BufferKind::kTemporary);
   }
 
   // A second buffer of a value in the form of the interface.
   std::uint32_t add_unnamed(ir::ValueId value, BufferKind kind) {
-    lowered_.buffers.push_back({.value = value, .form = interface_form(value), .kind = kind, .constant = {}, .above = {}});
+    lowered_.buffers.push_back(
+        {.value = value, .form = interface_form(value), .kind = kind, .constant = {}, .above = {}});
     return static_cast<std::uint32_t>(lowered_.buffers.size() - 1);
   }
 
@@ -154,27 +175,32 @@ class Legalizer {
 void Legalizer::add_inputs() {
   for (const ir::ValueId value : graph_.inputs) {
     const bool is_state = state_with(&ir::StatePair::input, graph_.value(value).name) != nullptr;
-    lowered_.input_buffers.push_back(add_buffer(value, interface_form(value), is_state ? BufferKind::kState : BufferKind::kInput));
+    lowered_.input_buffers.push_back(add_buffer(
+        value, interface_form(value), is_state ? BufferKind::kState : BufferKind::kInput));
   }
 }
 
 std::uint32_t Legalizer::constant_buffer(ir::ValueId value, const Form& form) {
-  if (const auto known = buffers_.find({value, form}); known != buffers_.end()) return known->second;
+  if (const auto known = buffers_.find({value, form}); known != buffers_.end())
+    return known->second;
   const std::uint32_t buffer = add_buffer(value, form, BufferKind::kConstant);
   lowered_.buffers[buffer].constant = graph_.value(value).constant;
   return buffer;
 }
 
-// The buffer of a value in a form, with the conversion to it placed here where it is the first reader.
+// The buffer of a value in a form, with the conversion to it placed here where it is the first
+// reader.
 std::uint32_t Legalizer::ensure(ir::ValueId value, const Form& form) {
   if (graph_.value(value).kind == ir::ValueKind::kConstant) return constant_buffer(value, form);
-  if (const auto known = buffers_.find({value, form}); known != buffers_.end()) return known->second;
+  if (const auto known = buffers_.find({value, form}); known != buffers_.end())
+    return known->second;
   return convert(value, roots_.at({value, form}), form);
 }
 
 // The last step of the path from what the producer made; the steps before it may be there already.
 std::uint32_t Legalizer::convert(ir::ValueId value, const Form& root, const Form& form) {
-  if (const auto known = buffers_.find({value, form}); known != buffers_.end()) return known->second;
+  if (const auto known = buffers_.find({value, form}); known != buffers_.end())
+    return known->second;
   const auto& path = conversions_.path(value, root, form);
   TESSERA_CHECK(path && !path->empty());
   const ConversionStep& step = path->back();
@@ -202,8 +228,11 @@ void Legalizer::add_call(const ChosenItem& item) {
   step.label = work.nodes.front()->name;
   step.price_us = item.option->price.us;
   for (std::size_t i = 0; i < work.inputs.size(); ++i)
-    if (const auto& form = item.option->candidate.inputs[i]) step.inputs.push_back(ensure(work.inputs[i], {memory, *form}));
-  for (std::size_t i = 0; i < work.outputs.size(); ++i) step.outputs.push_back(add_result(work.outputs[i], {memory, item.option->candidate.outputs[i]}));
+    if (const auto& form = item.option->candidate.inputs[i])
+      step.inputs.push_back(ensure(work.inputs[i], {memory, *form}));
+  for (std::size_t i = 0; i < work.outputs.size(); ++i)
+    step.outputs.push_back(
+        add_result(work.outputs[i], {memory, item.option->candidate.outputs[i]}));
   lowered_.steps.push_back(std::move(step));
 }
 
@@ -211,8 +240,10 @@ void Legalizer::add_copy(Opcode opcode, std::uint32_t from, std::uint32_t to, st
   LoweredStep step;
   step.opcode = opcode;
   // Between buffers in host memory, so it is the host's own work.
-  step.device = static_cast<std::uint32_t>(std::ranges::find(target_.memory_of, kHostMemory) - target_.memory_of.begin());
-  step.conversion = {lowered_.buffers[from].form, lowered_.buffers[to].form, true, step.device, {}, {}};
+  step.device = static_cast<std::uint32_t>(std::ranges::find(target_.memory_of, kHostMemory) -
+                                           target_.memory_of.begin());
+  step.conversion = {
+      lowered_.buffers[from].form, lowered_.buffers[to].form, true, step.device, {}, {}};
   step.value = lowered_.buffers[from].value;
   step.inputs = {from};
   step.outputs = {to};
@@ -220,14 +251,15 @@ void Legalizer::add_copy(Opcode opcode, std::uint32_t from, std::uint32_t to, st
   lowered_.steps.push_back(std::move(step));
 }
 
-// Every output lies in memory of the caller's: what is an input, a constant or another output too is copied. New states are
-// written over the old ones last, when nobody reads those any more.
+// Every output lies in memory of the caller's: what is an input, a constant or another output too
+// is copied. New states are written over the old ones last, when nobody reads those any more.
 void Legalizer::add_outputs() {
   std::set<std::uint32_t> taken;
   for (const ir::ValueId value : graph_.outputs) {
     const std::string& name = graph_.value(value).name;
     std::uint32_t buffer = ensure(value, interface_form(value));
-    if (state_with(&ir::StatePair::output, name) == nullptr && (lowered_.buffers[buffer].kind != BufferKind::kOutput || taken.contains(buffer))) {
+    if (state_with(&ir::StatePair::output, name) == nullptr &&
+        (lowered_.buffers[buffer].kind != BufferKind::kOutput || taken.contains(buffer))) {
       const std::uint32_t copy = add_unnamed(value, BufferKind::kOutput);
       add_copy(Opcode::kTransfer, buffer, copy, name);
       buffer = copy;
@@ -238,15 +270,18 @@ void Legalizer::add_outputs() {
   write_back_states();
 }
 
-// A state whose new value is another state's old one is put aside first, since that one may be written before it is read.
+// A state whose new value is another state's old one is put aside first, since that one may be
+// written before it is read.
 void Legalizer::write_back_states() {
   std::vector<std::pair<std::uint32_t, std::uint32_t>> moves;  // from, to
   for (std::size_t i = 0; i < graph_.outputs.size(); ++i) {
     const ir::ValueId value = graph_.outputs[i];
     const auto* state = state_with(&ir::StatePair::output, graph_.value(value).name);
     if (state == nullptr) continue;
-    const auto input = std::ranges::find_if(graph_.inputs, [&](ir::ValueId id) { return graph_.value(id).name == state->input; });
-    const std::uint32_t old = lowered_.input_buffers[static_cast<std::size_t>(input - graph_.inputs.begin())];
+    const auto input = std::ranges::find_if(
+        graph_.inputs, [&](ir::ValueId id) { return graph_.value(id).name == state->input; });
+    const std::uint32_t old =
+        lowered_.input_buffers[static_cast<std::size_t>(input - graph_.inputs.begin())];
     std::uint32_t buffer = lowered_.output_buffers[i];
     if (buffer == old) continue;
     if (lowered_.buffers[buffer].kind == BufferKind::kState) {
@@ -256,12 +291,14 @@ void Legalizer::write_back_states() {
     }
     moves.emplace_back(buffer, old);
   }
-  for (const auto& [from, to] : moves) add_copy(Opcode::kWriteBack, from, to, graph_.value(lowered_.buffers[from].value).name);
+  for (const auto& [from, to] : moves)
+    add_copy(Opcode::kWriteBack, from, to, graph_.value(lowered_.buffers[from].value).name);
 }
 
 }  // namespace
 
-std::vector<std::uint32_t> cyclic_covers(const ir::Graph& graph, const Choices& choices, const Assignment& assignment) {
+std::vector<std::uint32_t> cyclic_covers(const ir::Graph& graph, const Choices& choices,
+                                         const Assignment& assignment) {
   const auto items = chosen_items(graph, choices, assignment);
   if (order_items(items).size() == items.size()) return {};
   const auto readers = readers_of(items);
@@ -277,7 +314,8 @@ std::vector<std::uint32_t> cyclic_covers(const ir::Graph& graph, const Choices& 
   return covers;
 }
 
-Lowered legalize(const ir::Method& method, const Choices& choices, const Assignment& assignment, const Target& target, Conversions& conversions) {
+Lowered legalize(const ir::Method& method, const Choices& choices, const Assignment& assignment,
+                 const Target& target, Conversions& conversions) {
   const auto items = chosen_items(method.graph, choices, assignment);
   const auto order = order_items(items);
   TESSERA_CHECK(order.size() == items.size());
@@ -289,7 +327,8 @@ void form_regions(Lowered& lowered) {
   for (std::size_t i = 0; i < lowered.steps.size(); ++i) {
     LoweredStep& step = lowered.steps[i];
     if (step.opcode != Opcode::kCall && step.opcode != Opcode::kConvert) continue;
-    if (lowered.regions.empty() || lowered.regions.back().device != step.device) lowered.regions.push_back({step.device, {}, 0});
+    if (lowered.regions.empty() || lowered.regions.back().device != step.device)
+      lowered.regions.push_back({step.device, {}, 0});
     step.region = static_cast<std::uint32_t>(lowered.regions.size() - 1);
     lowered.regions.back().steps.push_back(i);
     if (step.opcode == Opcode::kCall) lowered.regions.back().compute_us += step.price_us;

@@ -1,6 +1,7 @@
 #pragma once
 
-// A lowered program: the chosen kernels, conversions and transfers as steps over buffers, in execution order.
+// A lowered program: the chosen kernels, conversions and transfers as steps over buffers, in
+// execution order.
 
 #include <cstdint>
 #include <string>
@@ -15,25 +16,25 @@ struct LoweredBuffer {
   ir::ValueId value = ir::kNoValue;
   Form form;
   artefact::BufferKind kind = artefact::BufferKind::kTemporary;
-  Tensor constant;                             // kConstant: its elements, row-major in the value's own dtype
-  std::uint32_t alias_of = UINT32_MAX;         // views and in-place results, set by plan_memory
-  std::vector<std::uint32_t> above;            // set by plan_memory
-  std::int64_t size_bytes = 0;                 // at the price point
-  std::int64_t offset_bytes = 0;               // at the price point, temporaries only
-  std::int64_t lower = 0;                      // lifespan in steps, half-open; of whoever owns the storage
+  Tensor constant;  // kConstant: its elements, row-major in the value's own dtype
+  std::uint32_t alias_of = UINT32_MAX;  // views and in-place results, set by plan_memory
+  std::vector<std::uint32_t> above;     // set by plan_memory
+  std::int64_t size_bytes = 0;          // at the price point
+  std::int64_t offset_bytes = 0;        // at the price point, temporaries only
+  std::int64_t lower = 0;               // lifespan in steps, half-open; of whoever owns the storage
   std::int64_t upper = 0;
 };
 
 struct LoweredStep {
   artefact::Opcode opcode = artefact::Opcode::kCall;
   std::uint32_t device = 0;
-  const ItemOptions* item = nullptr;           // kCall
-  const Option* option = nullptr;              // kCall
-  ConversionStep conversion;                   // kConvert, kTransfer, kWriteBack
-  ir::ValueId value = ir::kNoValue;            // what those move
-  std::vector<std::uint32_t> inputs;           // buffers: those that the candidate does not bake in
+  const ItemOptions* item = nullptr;  // kCall
+  const Option* option = nullptr;     // kCall
+  ConversionStep conversion;          // kConvert, kTransfer, kWriteBack
+  ir::ValueId value = ir::kNoValue;   // what those move
+  std::vector<std::uint32_t> inputs;  // buffers: those that the candidate does not bake in
   std::vector<std::uint32_t> outputs;
-  std::vector<std::size_t> nodes;              // kCall: positions in the graph
+  std::vector<std::size_t> nodes;  // kCall: positions in the graph
   std::uint32_t region = UINT32_MAX;
   std::string label;
   double price_us = 0;
@@ -56,11 +57,11 @@ struct MemoryFigures {
 
 struct Lowered {
   std::vector<LoweredBuffer> buffers;
-  std::vector<std::uint32_t> input_buffers;    // per graph input
-  std::vector<std::uint32_t> output_buffers;   // per graph output
+  std::vector<std::uint32_t> input_buffers;   // per graph input
+  std::vector<std::uint32_t> output_buffers;  // per graph output
   std::vector<LoweredStep> steps;
   std::vector<Region> regions;
-  std::vector<MemoryFigures> memory;           // per memory of the target
+  std::vector<MemoryFigures> memory;  // per memory of the target
 };
 
 }  // namespace tessera::plan

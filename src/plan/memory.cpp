@@ -18,38 +18,47 @@ constexpr std::int64_t kAlignment = 64;
 
 class MemoryPlanner {
  public:
-  MemoryPlanner(const ir::Graph& graph, const Target& target, const SymbolBindings& point, Lowered& lowered)
+  MemoryPlanner(const ir::Graph& graph, const Target& target, const SymbolBindings& point,
+                Lowered& lowered)
       : graph_(graph), target_(target), point_(point), lowered_(lowered) {}
 
   Status run() {
     TESSERA_TRY(compute_sizes());
     find_aliases();
     find_lifetimes();
-    for (std::uint32_t memory = 0; memory < target_.memories.size(); ++memory) TESSERA_TRY(place(memory));
+    for (std::uint32_t memory = 0; memory < target_.memories.size(); ++memory)
+      TESSERA_TRY(place(memory));
     return {};
   }
 
  private:
   [[nodiscard]] std::uint32_t root_of(std::uint32_t buffer) const {
-    while (lowered_.buffers[buffer].alias_of != UINT32_MAX) buffer = lowered_.buffers[buffer].alias_of;
+    while (lowered_.buffers[buffer].alias_of != UINT32_MAX)
+      buffer = lowered_.buffers[buffer].alias_of;
     return buffer;
   }
   [[nodiscard]] bool is_written_back(std::uint32_t buffer) const {
-    return std::ranges::any_of(lowered_.steps, [&](const LoweredStep& step) { return step.opcode == Opcode::kWriteBack && step.inputs.front() == buffer; });
+    return std::ranges::any_of(lowered_.steps, [&](const LoweredStep& step) {
+      return step.opcode == Opcode::kWriteBack && step.inputs.front() == buffer;
+    });
   }
-  // A node that reads the same storage through two operands, not element by element: a result in place would change the other one.
+  // A node that reads the same storage through two operands, not element by element: a result in
+  // place would change the other one.
   [[nodiscard]] bool reads_elsewhere(const LoweredStep& step, std::uint32_t root) const {
     const ir::Node& node = *step.item->item.nodes.front();
     if (node.op->structure == ops::Structure::kElementwise) return false;
     const auto in_root = [&](ir::ValueId value) {
-      return std::ranges::any_of(step.inputs, [&](std::uint32_t buffer) { return lowered_.buffers[buffer].value == value && root_of(buffer) == root; });
+      return std::ranges::any_of(step.inputs, [&](std::uint32_t buffer) {
+        return lowered_.buffers[buffer].value == value && root_of(buffer) == root;
+      });
     };
     return std::ranges::count_if(node.inputs, in_root) > 1;
   }
   Status compute_sizes();
   void find_aliases();
   [[nodiscard]] bool try_view(const LoweredStep& step);
-  [[nodiscard]] bool try_in_place(const LoweredStep& step, std::size_t index, const std::vector<std::size_t>& last_read);
+  [[nodiscard]] bool try_in_place(const LoweredStep& step, std::size_t index,
+                                  const std::vector<std::size_t>& last_read);
   void find_lifetimes();
   Status place(std::uint32_t memory);
   void record_order(const std::vector<std::uint32_t>& placed);
@@ -65,41 +74,59 @@ Status MemoryPlanner::compute_sizes() {
   for (LoweredBuffer& buffer : lowered_.buffers) {
     const ir::Value& value = graph_.value(buffer.value);
     auto dims = evaluate(*value.type.shape, point_);
-    if (!dims) return tl::unexpected(in_context(std::move(dims).error(), fmt::format("value '{}'", value.name)));
-    TESSERA_TRY_IN(checked_nbytes(buffer.form.tensor.dtype, padded_dims(buffer.form.tensor.layout, *dims)), fmt::format("value '{}'", value.name));
+    if (!dims)
+      return tl::unexpected(
+          in_context(std::move(dims).error(), fmt::format("value '{}'", value.name)));
+    TESSERA_TRY_IN(
+        checked_nbytes(buffer.form.tensor.dtype, padded_dims(buffer.form.tensor.layout, *dims)),
+        fmt::format("value '{}'", value.name));
     buffer.size_bytes = layout_nbytes(buffer.form.tensor.layout, buffer.form.tensor.dtype, *dims);
   }
   return {};
 }
 
-// A view shares its operand's storage: the same bytes in the same order. Outputs of the caller stay apart from it, and so does what
-// is written back over a state: it must not change while other states are written.
+// A view shares its operand's storage: the same bytes in the same order. Outputs of the caller stay
+// apart from it, and so does what is written back over a state: it must not change while other
+// states are written.
 bool MemoryPlanner::try_view(const LoweredStep& step) {
   const auto flag = step.option->candidate.options.find("view");
-  if (flag == step.option->candidate.options.end() || flag->second == 0 || step.inputs.empty() || step.outputs.size() != 1) return false;
+  if (flag == step.option->candidate.options.end() || flag->second == 0 || step.inputs.empty() ||
+      step.outputs.size() != 1)
+    return false;
   LoweredBuffer& result = lowered_.buffers[step.outputs.front()];
   const LoweredBuffer& operand = lowered_.buffers[step.inputs.front()];
-  if (result.kind != BufferKind::kTemporary || operand.form.memory != result.form.memory || operand.size_bytes != result.size_bytes) return false;
-  if (lowered_.buffers[root_of(step.inputs.front())].kind == BufferKind::kState && is_written_back(step.outputs.front())) return false;
+  if (result.kind != BufferKind::kTemporary || operand.form.memory != result.form.memory ||
+      operand.size_bytes != result.size_bytes)
+    return false;
+  if (lowered_.buffers[root_of(step.inputs.front())].kind == BufferKind::kState &&
+      is_written_back(step.outputs.front()))
+    return false;
   result.alias_of = step.inputs.front();
   return true;
 }
 
-// The result overwrites an operand that dies here, where the op table allows it and sizes agree at every point.
-bool MemoryPlanner::try_in_place(const LoweredStep& step, std::size_t index, const std::vector<std::size_t>& last_read) {
+// The result overwrites an operand that dies here, where the op table allows it and sizes agree at
+// every point.
+bool MemoryPlanner::try_in_place(const LoweredStep& step, std::size_t index,
+                                 const std::vector<std::size_t>& last_read) {
   if (step.item->item.nodes.size() != 1 || step.outputs.size() != 1) return false;
   const ir::Node& node = *step.item->item.nodes.front();
   LoweredBuffer& result = lowered_.buffers[step.outputs.front()];
   if (result.kind != BufferKind::kTemporary) return false;
   for (const std::uint8_t input : node.op->in_place_inputs) {
     if (input >= node.inputs.size() || node.inputs[input] == ir::kNoValue) continue;
-    const auto operand = std::ranges::find_if(step.inputs, [&](std::uint32_t buffer) { return lowered_.buffers[buffer].value == node.inputs[input]; });
+    const auto operand = std::ranges::find_if(step.inputs, [&](std::uint32_t buffer) {
+      return lowered_.buffers[buffer].value == node.inputs[input];
+    });
     if (operand == step.inputs.end()) continue;
     const std::uint32_t root = root_of(*operand);
     const LoweredBuffer& storage = lowered_.buffers[root];
-    const bool same = lowered_.buffers[*operand].form == result.form && storage.size_bytes == result.size_bytes &&
-                      *graph_.value(node.inputs[input]).type.shape == *graph_.value(result.value).type.shape;
-    if (!same || storage.kind != BufferKind::kTemporary || last_read[root] > index || reads_elsewhere(step, root)) continue;
+    const bool same =
+        lowered_.buffers[*operand].form == result.form && storage.size_bytes == result.size_bytes &&
+        *graph_.value(node.inputs[input]).type.shape == *graph_.value(result.value).type.shape;
+    if (!same || storage.kind != BufferKind::kTemporary || last_read[root] > index ||
+        reads_elsewhere(step, root))
+      continue;
     result.alias_of = *operand;
     return true;
   }
@@ -113,7 +140,8 @@ void MemoryPlanner::find_aliases() {
     for (const std::uint32_t buffer : lowered_.steps[i].inputs) last_read[buffer] = i;
   for (std::size_t i = 0; i < lowered_.steps.size(); ++i) {
     const LoweredStep& step = lowered_.steps[i];
-    if (step.opcode != Opcode::kCall || (!try_view(step) && !try_in_place(step, i, last_read))) continue;
+    if (step.opcode != Opcode::kCall || (!try_view(step) && !try_in_place(step, i, last_read)))
+      continue;
     const std::uint32_t result = step.outputs.front();
     std::size_t& last = last_read[root_of(result)];
     last = std::max(last, last_read[result]);
@@ -133,14 +161,18 @@ void MemoryPlanner::find_lifetimes() {
   }
 }
 
-// Which buffers each must lie above: those below it that are alive at the same time, less what follows from others.
+// Which buffers each must lie above: those below it that are alive at the same time, less what
+// follows from others.
 void MemoryPlanner::record_order(const std::vector<std::uint32_t>& placed) {
   std::vector<std::uint32_t> by_offset = placed;
-  std::ranges::stable_sort(by_offset, {}, [&](std::uint32_t buffer) { return lowered_.buffers[buffer].offset_bytes; });
+  std::ranges::stable_sort(
+      by_offset, {}, [&](std::uint32_t buffer) { return lowered_.buffers[buffer].offset_bytes; });
   const auto overlaps = [&](std::uint32_t a, std::uint32_t b) {
-    return lowered_.buffers[a].lower < lowered_.buffers[b].upper && lowered_.buffers[b].lower < lowered_.buffers[a].upper;
+    return lowered_.buffers[a].lower < lowered_.buffers[b].upper &&
+           lowered_.buffers[b].lower < lowered_.buffers[a].upper;
   };
-  std::map<std::uint32_t, std::vector<bool>> reaches;  // by place in by_offset: everything that a buffer lies above
+  std::map<std::uint32_t, std::vector<bool>>
+      reaches;  // by place in by_offset: everything that a buffer lies above
   for (std::size_t i = 0; i < by_offset.size(); ++i) {
     std::vector<bool>& reached = reaches[by_offset[i]];
     reached.assign(by_offset.size(), false);
@@ -159,7 +191,9 @@ Status MemoryPlanner::check_capacity(const MemoryFigures& figures) const {
     const std::int64_t available = target_.info(device).rates.memory_bytes;
     const std::int64_t needed = figures.arena_bytes + figures.weights_bytes + figures.state_bytes;
     if (target_.memory_of[device] == figures.memory && available > 0 && needed > available)
-      return fail(ErrorCode::kResourceExhausted, fmt::format("device '{}': the plan needs {} bytes, the device has {}", target_.info(device).name, needed, available));
+      return fail(ErrorCode::kResourceExhausted,
+                  fmt::format("device '{}': the plan needs {} bytes, the device has {}",
+                              target_.info(device).name, needed, available));
   }
   return {};
 }
@@ -176,16 +210,18 @@ Status MemoryPlanner::place(std::uint32_t memory) {
     if (buffer.kind == BufferKind::kState) figures.state_bytes += buffer.size_bytes;
     if (buffer.kind != BufferKind::kTemporary) continue;
     placed.push_back(i);
-    problem.buffers.push_back({.id = {},
-                               .lower = buffer.lower,
-                               .upper = buffer.upper,
-                               .size_bytes = (buffer.size_bytes + kAlignment - 1) / kAlignment * kAlignment,
-                               .alignment = kAlignment,
-                               .fixed_offset = {}});
+    problem.buffers.push_back(
+        {.id = {},
+         .lower = buffer.lower,
+         .upper = buffer.upper,
+         .size_bytes = (buffer.size_bytes + kAlignment - 1) / kAlignment * kAlignment,
+         .alignment = kAlignment,
+         .fixed_offset = {}});
   }
   TESSERA_ASSIGN(const solve::MemorySolution solution, solve::allocate_greedy(problem));
   TESSERA_TRY(solve::validate(problem, solution));
-  for (std::size_t i = 0; i < placed.size(); ++i) lowered_.buffers[placed[i]].offset_bytes = solution.offsets[i];
+  for (std::size_t i = 0; i < placed.size(); ++i)
+    lowered_.buffers[placed[i]].offset_bytes = solution.offsets[i];
   record_order(placed);
   figures.arena_bytes = solution.arena_bytes;
   figures.peak_live_bytes = solution.peak_live_bytes;
@@ -195,7 +231,8 @@ Status MemoryPlanner::place(std::uint32_t memory) {
 
 }  // namespace
 
-Status plan_memory(const ir::Graph& graph, const Target& target, const SymbolBindings& point, Lowered& lowered) {
+Status plan_memory(const ir::Graph& graph, const Target& target, const SymbolBindings& point,
+                   Lowered& lowered) {
   return MemoryPlanner(graph, target, point, lowered).run();
 }
 

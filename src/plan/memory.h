@@ -6,9 +6,10 @@
 
 namespace tessera::plan {
 
-// Fills alias_of, above, sizes, offsets and the figures. Offsets come from the memory solver at the price point and are checked by
-// its validator; `above` carries their order to every other size. Errors: sizes that overflow, an arena beyond a device's memory
-// (device, needed, available).
-Status plan_memory(const ir::Graph& graph, const Target& target, const SymbolBindings& point, Lowered& lowered);
+// Fills alias_of, above, sizes, offsets and the figures. Offsets come from the memory solver at the
+// price point and are checked by its validator; `above` carries their order to every other size.
+// Errors: sizes that overflow, an arena beyond a device's memory (device, needed, available).
+Status plan_memory(const ir::Graph& graph, const Target& target, const SymbolBindings& point,
+                   Lowered& lowered);
 
 }  // namespace tessera::plan

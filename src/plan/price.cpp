@@ -11,7 +11,8 @@ constexpr double kMicrosecondsPerSecond = 1e6;
 constexpr double kBytesPerGigabyte = 1e9;
 
 std::string form_text(const backends::TensorForm& form, const Dims& dims) {
-  return fmt::format("{}/{}/{}", tessera::to_string(dims), form.layout.to_string(), tessera::to_string(form.dtype));
+  return fmt::format("{}/{}/{}", tessera::to_string(dims), form.layout.to_string(),
+                     tessera::to_string(form.dtype));
 }
 
 // The operators with all attributes; operands by number, so that names do not enter the key.
@@ -21,7 +22,8 @@ std::string program_text(const ir::WorkItem& item) {
   std::string text;
   for (const ir::Node* node : item.nodes) {
     text += node->op->qualified_name() + "(";
-    for (const ir::ValueId id : node->inputs) text += id == ir::kNoValue ? "_," : fmt::format("{},", numbers.at(id));
+    for (const ir::ValueId id : node->inputs)
+      text += id == ir::kNoValue ? "_," : fmt::format("{},", numbers.at(id));
     text += fmt::format(";{})", node->attributes.to_string());
     for (const ir::ValueId id : node->outputs) numbers.emplace(id, numbers.size());
   }
@@ -37,16 +39,19 @@ Dims dims_or_empty(const Shape& shape, const SymbolBindings& point) {
 
 double roofline_us(const backends::DeviceRates& rates, const backends::Candidate& candidate) {
   const auto peak = rates.gflops.find(candidate.compute_dtype);
-  const double gflops = (peak == rates.gflops.end() ? rates.default_gflops : peak->second) * candidate.efficiency;
+  const double gflops =
+      (peak == rates.gflops.end() ? rates.default_gflops : peak->second) * candidate.efficiency;
   const double compute_s = candidate.flops / (gflops * kBytesPerGigabyte);
   const double traffic_s = candidate.bytes_moved / (rates.memory_gb_per_s * kBytesPerGigabyte);
   return std::max(compute_s, traffic_s) * kMicrosecondsPerSecond;
 }
 
-// Kernel and code version first, then what it computes on what, then the machine: so that near misses share a long prefix.
+// Kernel and code version first, then what it computes on what, then the machine: so that near
+// misses share a long prefix.
 std::string Pricer::key_of(const PriceRequest& request) const {
   const auto& device = *target_.devices[request.device];
-  std::string key = fmt::format("{}:{}@{}", device.info().name, request.candidate->kernel, request.candidate->kernel_version);
+  std::string key = fmt::format("{}:{}@{}", device.info().name, request.candidate->kernel,
+                                request.candidate->kernel_version);
   if (request.item != nullptr) {
     key += "|" + program_text(*request.item) + "|";
     const ir::Graph& graph = *request.item->graph;
@@ -54,17 +59,23 @@ std::string Pricer::key_of(const PriceRequest& request) const {
       const ir::Value& value = graph.value(request.item->inputs[i]);
       const Dims dims = dims_or_empty(*value.type.shape, point_);
       const auto& form = request.candidate->inputs[i];
-      key += (form ? form_text(*form, dims) : fmt::format("{}/baked/{}", tessera::to_string(dims), tessera::to_string(value.type.dtype))) + ",";
+      key += (form ? form_text(*form, dims)
+                   : fmt::format("{}/baked/{}", tessera::to_string(dims),
+                                 tessera::to_string(value.type.dtype))) +
+             ",";
     }
     key += "->";
     for (std::size_t i = 0; i < request.item->outputs.size(); ++i)
-      key += form_text(request.candidate->outputs[i], dims_or_empty(*graph.value(request.item->outputs[i]).type.shape, point_)) + ",";
+      key += form_text(request.candidate->outputs[i],
+                       dims_or_empty(*graph.value(request.item->outputs[i]).type.shape, point_)) +
+             ",";
   } else {
     const Dims dims = dims_or_empty(request.shape, point_);
     key += "|convert|" + form_text(request.from, dims) + "->" + form_text(request.to, dims);
   }
   key += "|";
-  for (const auto& [name, value] : request.candidate->options) key += fmt::format("{}={},", name, value);
+  for (const auto& [name, value] : request.candidate->options)
+    key += fmt::format("{}={},", name, value);
   key += fmt::format("|threads={},cache=warm", threads_);
   for (const auto& [name, value] : device.identity()) key += fmt::format(",{}={}", name, value);
   return key;
@@ -95,7 +106,8 @@ Price Pricer::price(const PriceRequest& request) {
   return price;
 }
 
-double Pricer::transfer_us(std::uint32_t from_memory, std::uint32_t to_memory, double size_bytes) const {
+double Pricer::transfer_us(std::uint32_t from_memory, std::uint32_t to_memory,
+                           double size_bytes) const {
   double total_us = 0;
   // Each end that is not host memory pays its own link: host to device one, device to device both.
   for (const std::uint32_t memory : {from_memory, to_memory}) {
@@ -103,7 +115,8 @@ double Pricer::transfer_us(std::uint32_t from_memory, std::uint32_t to_memory, d
     const auto device = std::ranges::find(target_.memory_of, memory) - target_.memory_of.begin();
     const auto& rates = target_.info(static_cast<std::uint32_t>(device)).rates;
     if (rates.unified) continue;
-    total_us += rates.link_latency_us + size_bytes / (rates.link_gb_per_s * kBytesPerGigabyte) * kMicrosecondsPerSecond;
+    total_us += rates.link_latency_us +
+                size_bytes / (rates.link_gb_per_s * kBytesPerGigabyte) * kMicrosecondsPerSecond;
   }
   return round_price_us(total_us);
 }

@@ -24,12 +24,13 @@ struct PriceRequest {
   const ir::WorkItem* item = nullptr;  // null for a conversion
   std::uint32_t device = 0;
   const backends::Candidate* candidate = nullptr;
-  backends::TensorForm from, to;       // conversions only
-  Shape shape;                         // conversions only
+  backends::TensorForm from, to;  // conversions only
+  Shape shape;                    // conversions only
 };
 
 // Measures one request in microseconds, or declines (an error) where the budget is used up.
-using MeasureFn = std::function<Result<CostEntry>(const PriceRequest&, const SymbolBindings& point)>;
+using MeasureFn =
+    std::function<Result<CostEntry>(const PriceRequest&, const SymbolBindings& point)>;
 
 enum class MeasureMode : std::uint8_t { kOff, kMissing, kAll };
 
@@ -45,7 +46,8 @@ class Pricer {
 
   Price price(const PriceRequest& request);
   // Time of moving bytes between two memories, without synchronisation.
-  [[nodiscard]] double transfer_us(std::uint32_t from_memory, std::uint32_t to_memory, double size_bytes) const;
+  [[nodiscard]] double transfer_us(std::uint32_t from_memory, std::uint32_t to_memory,
+                                   double size_bytes) const;
 
   struct Miss {
     std::string key;
@@ -69,7 +71,8 @@ class Pricer {
   std::set<std::string> measured_now_;
 };
 
-// Roofline: the larger of arithmetic at the candidate's share of the peak of its dtype, and traffic at the memory's rate.
+// Roofline: the larger of arithmetic at the candidate's share of the peak of its dtype, and traffic
+// at the memory's rate.
 double roofline_us(const backends::DeviceRates& rates, const backends::Candidate& candidate);
 
 }  // namespace tessera::plan

@@ -20,11 +20,13 @@ Result<Target> make_target(std::vector<std::unique_ptr<backends::CompileDevice>>
     target.devices.push_back(std::move(reference));
   }
   // The last resort stands last, wherever it was listed.
-  std::ranges::stable_partition(target.devices, [](const auto& device) { return device->info().name != "reference"; });
+  std::ranges::stable_partition(
+      target.devices, [](const auto& device) { return device->info().name != "reference"; });
   target.memories = {"host"};
   for (std::uint32_t i = 0; i < target.device_count(); ++i) {
     const auto& info = target.info(i);
-    if (target.find(info.name) != i) return fail(ErrorCode::kAlreadyExists, "two devices are called '" + info.name + "'");
+    if (target.find(info.name) != i)
+      return fail(ErrorCode::kAlreadyExists, "two devices are called '" + info.name + "'");
     auto memory = std::ranges::find(target.memories, info.memory);
     if (memory == target.memories.end()) memory = target.memories.insert(memory, info.memory);
     target.memory_of.push_back(static_cast<std::uint32_t>(memory - target.memories.begin()));
@@ -34,12 +36,14 @@ Result<Target> make_target(std::vector<std::unique_ptr<backends::CompileDevice>>
 
 std::string device_names(const Target& target) {
   std::string names;
-  for (std::uint32_t i = 0; i < target.device_count(); ++i) names += (i == 0 ? "" : ", ") + target.info(i).name;
+  for (std::uint32_t i = 0; i < target.device_count(); ++i)
+    names += (i == 0 ? "" : ", ") + target.info(i).name;
   return names;
 }
 
 std::string to_string(const Form& form, const Target& target) {
-  std::string text = form.tensor.layout.to_string() + "/" + std::string(to_string(form.tensor.dtype));
+  std::string text =
+      form.tensor.layout.to_string() + "/" + std::string(to_string(form.tensor.dtype));
   if (form.memory != kHostMemory) text += "@" + target.memories[form.memory];
   return text;
 }

@@ -12,13 +12,17 @@
 namespace tessera::plan {
 
 struct Target {
-  std::vector<std::unique_ptr<backends::CompileDevice>> devices;  // in the user's order; the reference last
-  std::vector<std::string> memories;                              // "host" first
-  std::vector<std::uint32_t> memory_of;                           // per device
+  std::vector<std::unique_ptr<backends::CompileDevice>>
+      devices;                           // in the user's order; the reference last
+  std::vector<std::string> memories;     // "host" first
+  std::vector<std::uint32_t> memory_of;  // per device
 
   [[nodiscard]] std::size_t device_count() const { return devices.size(); }
-  [[nodiscard]] const backends::DeviceInfo& info(std::uint32_t device) const { return devices[device]->info(); }
-  [[nodiscard]] std::uint32_t find(std::string_view name) const;  // device_count() where there is none
+  [[nodiscard]] const backends::DeviceInfo& info(std::uint32_t device) const {
+    return devices[device]->info();
+  }
+  [[nodiscard]] std::uint32_t find(
+      std::string_view name) const;  // device_count() where there is none
 };
 
 // The index of host memory in Target::memories.

@@ -1,7 +1,8 @@
 #pragma once
 
-// The evidence of one compilation: one data model, printed as JSON (tessera.report/1.0) and as text. For every node four things
-// that are never confused: permitted, supported, selected, executed.
+// The evidence of one compilation: one data model, printed as JSON (tessera.report/1.0) and as
+// text. For every node four things that are never confused: permitted, supported, selected,
+// executed.
 
 #include <cstdint>
 #include <map>
@@ -17,17 +18,17 @@ namespace tessera::report {
 struct DeviceEntry {
   std::string name;
   bool simulated = false;
-  bool rates_measured = false;   // "measured", else "profile"
+  bool rates_measured = false;  // "measured", else "profile"
 };
 
 struct AssignmentFigures {
   std::string objective = "sum";
   double cost_us = 0;
   double lower_bound_us = 0;
-  double gap = 0;                        // (cost - bound) / cost
-  std::optional<double> greedy_us;       // nothing where greedy finds no legal plan
-  std::optional<double> cpu_only_us;     // nothing where the CPU alone cannot run the model
-  std::string order;                     // which execution order the bound holds for
+  double gap = 0;                     // (cost - bound) / cost
+  std::optional<double> greedy_us;    // nothing where greedy finds no legal plan
+  std::optional<double> cpu_only_us;  // nothing where the CPU alone cannot run the model
+  std::string order;                  // which execution order the bound holds for
   std::uint64_t search_nodes = 0;
 };
 
@@ -38,7 +39,7 @@ struct Selection {
   std::string layout;
   std::string dtype;
   double price_us = 0;
-  bool measured = false;                 // "measured", else "estimated"
+  bool measured = false;  // "measured", else "estimated"
 };
 
 struct Execution {
@@ -50,12 +51,13 @@ struct Execution {
 struct NodeEntry {
   std::string name;
   std::string op;
-  std::vector<std::string> origins;              // source nodes
-  std::vector<std::string> permitted;            // devices
-  std::map<std::string, std::string> supported;  // per device: "" where it is, else the reason of the refusal
-  Selection selected;                            // of the cover where it is in one
+  std::vector<std::string> origins;    // source nodes
+  std::vector<std::string> permitted;  // devices
+  std::map<std::string, std::string>
+      supported;       // per device: "" where it is, else the reason of the refusal
+  Selection selected;  // of the cover where it is in one
   std::optional<Selection> runner_up;
-  std::optional<Execution> executed;             // nothing: "not run"
+  std::optional<Execution> executed;  // nothing: "not run"
   std::optional<std::uint32_t> cover;
 };
 
@@ -75,12 +77,12 @@ struct CrossingEntry {
   double sync_us = 0;
   double layout_us = 0;
   double copy_us = 0;
-  std::string form;                      // in which it arrives: "nhwc/fp16"
+  std::string form;  // in which it arrives: "nhwc/fp16"
 };
 
 // T = compute + sync + layout + copy - overlapped + unaccounted.
 struct Accounting {
-  std::string timeline = "modelled";     // or "wall"
+  std::string timeline = "modelled";  // or "wall"
   double compute_us = 0;
   double sync_us = 0;
   double layout_us = 0;
@@ -92,7 +94,7 @@ struct Accounting {
 };
 
 struct MemoryEntry {
-  std::string device;                    // of the memory space: "host" is the CPU's
+  std::string device;  // of the memory space: "host" is the CPU's
   std::int64_t arena_bytes = 0;
   std::int64_t peak_live_bytes = 0;
   std::int64_t weights_bytes = 0;
@@ -102,7 +104,7 @@ struct MemoryEntry {
 
 struct PassEntry {
   std::string name;
-  double ms = 0;                         // zero in an artefact: equal inputs give equal bytes
+  double ms = 0;  // zero in an artefact: equal inputs give equal bytes
   std::map<std::string, std::int64_t> added;
   std::map<std::string, std::int64_t> removed;
 };
@@ -119,11 +121,11 @@ struct PriceMiss {
 };
 
 struct Report {
-  std::map<std::string, std::string> model;      // name, hash, opsets, nodes, ...
+  std::map<std::string, std::string> model;  // name, hash, opsets, nodes, ...
   std::map<std::string, std::string> options;
   std::vector<DeviceEntry> devices;
   AssignmentFigures assignment;
-  std::vector<NodeEntry> nodes;                  // in execution order
+  std::vector<NodeEntry> nodes;  // in execution order
   std::vector<RegionEntry> regions;
   std::vector<CrossingEntry> crossings;
   Accounting accounting;
@@ -137,14 +139,17 @@ struct Report {
 // One line of JSON, keys in the order of formats.md; parses back to an equal report.
 std::string to_json(const Report& report);
 
-// Errors: not JSON, another schema (both named), a field of the wrong type (its path, expected, found).
+// Errors: not JSON, another schema (both named), a field of the wrong type (its path, expected,
+// found).
 Result<Report> from_json(std::string_view text);
 
-// For people: placements as a table (long runs of equal placements folded unless `verbose`), assignment, crossings, accounting,
-// memory, passes, near misses, price misses. `width` is that of the terminal.
+// For people: placements as a table (long runs of equal placements folded unless `verbose`),
+// assignment, crossings, accounting, memory, passes, near misses, price misses. `width` is that of
+// the terminal.
 std::string to_text(const Report& report, bool verbose, int width = 120);
 
-// Why a node runs where it runs: everything known about the nodes whose name or origin matches `name`.
+// Why a node runs where it runs: everything known about the nodes whose name or origin matches
+// `name`.
 std::string explain(const Report& report, std::string_view name);
 
 }  // namespace tessera::report

@@ -15,16 +15,20 @@ using artefact::Instruction;
 using artefact::Opcode;
 
 std::int64_t now_ns() {
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch()).count();
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(
+             std::chrono::steady_clock::now().time_since_epoch())
+      .count();
 }
 
 // The position of `name` in a method's inputs or outputs; the error lists those that exist.
-Result<std::size_t> find_interface(const std::vector<artefact::InterfaceDecl>& decls, std::string_view name, std::string_view kind) {
+Result<std::size_t> find_interface(const std::vector<artefact::InterfaceDecl>& decls,
+                                   std::string_view name, std::string_view kind) {
   for (std::size_t i = 0; i < decls.size(); ++i)
     if (decls[i].name == name) return i;
   std::string known;
   for (const auto& decl : decls) known += (known.empty() ? "'" : ", '") + decl.name + "'";
-  return fail(ErrorCode::kNotFound, fmt::format("no {} '{}': expected one of {}", kind, name, known));
+  return fail(ErrorCode::kNotFound,
+              fmt::format("no {} '{}': expected one of {}", kind, name, known));
 }
 
 }  // namespace
@@ -53,7 +57,10 @@ Status OwnedBuffer::ensure(backends::RunDevice& device, std::int64_t size_bytes)
 }
 
 Executor::Executor(std::shared_ptr<const LoadedProgram> program, const ExecutorOptions& options)
-    : program_(std::move(program)), pool_(options.threads), threads_(options.threads), traced_(options.trace) {
+    : program_(std::move(program)),
+      pool_(options.threads),
+      threads_(options.threads),
+      traced_(options.trace) {
   const auto& method = program_->method();
   inputs_.resize(method.inputs.size());
   outputs_.resize(method.outputs.size());
@@ -67,14 +74,18 @@ Executor::Executor(std::shared_ptr<const LoadedProgram> program, const ExecutorO
   if (traced_) trace_.events.reserve(method.instructions.size());
 }
 
-Result<std::unique_ptr<Executor>> Executor::create(std::shared_ptr<const LoadedProgram> program, const ExecutorOptions& options) {
-  if (options.threads < 1) return fail(ErrorCode::kInvalidArgument, fmt::format("threads: expected at least 1, found {}", options.threads));
+Result<std::unique_ptr<Executor>> Executor::create(std::shared_ptr<const LoadedProgram> program,
+                                                   const ExecutorOptions& options) {
+  if (options.threads < 1)
+    return fail(ErrorCode::kInvalidArgument,
+                fmt::format("threads: expected at least 1, found {}", options.threads));
   std::unique_ptr<Executor> executor(new Executor(std::move(program), options));
   TESSERA_TRY(executor->load_constants());
   return executor;
 }
 
-// Constants in host memory are read where the artefact is mapped; other memories get their own copy, once per session.
+// Constants in host memory are read where the artefact is mapped; other memories get their own
+// copy, once per session.
 Status Executor::load_constants() {
   const auto& method = program_->method();
   for (std::uint32_t i = 0; i < method.buffers.size(); ++i) {
@@ -85,25 +96,34 @@ Status Executor::load_constants() {
     const auto bytes = program_->segment(buffer.segment);
     OwnedBuffer& copy = device_constants_[i];
     TESSERA_TRY(copy.ensure(owner, static_cast<std::int64_t>(bytes.size())));
-    TESSERA_TRY(owner.copy_from_host(copy.data(), bytes.data(), static_cast<std::int64_t>(bytes.size())));
+    TESSERA_TRY(
+        owner.copy_from_host(copy.data(), bytes.data(), static_cast<std::int64_t>(bytes.size())));
   }
   return {};
 }
 
-Status Executor::bind_input(std::string_view name, DType dtype, std::span<const std::int64_t> dims, const void* data) {
+Status Executor::bind_input(std::string_view name, DType dtype, std::span<const std::int64_t> dims,
+                            const void* data) {
   const auto& decls = program_->method().inputs;
   TESSERA_ASSIGN(const std::size_t index, find_interface(decls, name, "input"));
   const ValueType& type = decls[index].type;
   if (dtype != type.dtype)
-    return fail(ErrorCode::kInvalidArgument, fmt::format("input '{}': expected {}, found {}", name, to_string(type.dtype), to_string(dtype)));
+    return fail(ErrorCode::kInvalidArgument, fmt::format("input '{}': expected {}, found {}", name,
+                                                         to_string(type.dtype), to_string(dtype)));
   if (dims.size() != type.shape->size())
-    return fail(ErrorCode::kInvalidArgument, fmt::format("input '{}': expected rank {} {}, found rank {} [{}]", name, type.shape->size(),
-                                                         to_string(*type.shape), dims.size(), fmt::join(dims, ", ")));
-  if (const auto negative = std::ranges::find_if(dims, [](std::int64_t size) { return size < 0; }); negative != dims.end())
-    return fail(ErrorCode::kInvalidArgument, fmt::format("input '{}': dimension {}: expected at least 0, found {}", name,
-                                                         negative - dims.begin(), *negative));
+    return fail(
+        ErrorCode::kInvalidArgument,
+        fmt::format("input '{}': expected rank {} {}, found rank {} [{}]", name, type.shape->size(),
+                    to_string(*type.shape), dims.size(), fmt::join(dims, ", ")));
+  if (const auto negative = std::ranges::find_if(dims, [](std::int64_t size) { return size < 0; });
+      negative != dims.end())
+    return fail(ErrorCode::kInvalidArgument,
+                fmt::format("input '{}': dimension {}: expected at least 0, found {}", name,
+                            negative - dims.begin(), *negative));
   if (data == nullptr && std::ranges::find(dims, 0) == dims.end())
-    return fail(ErrorCode::kInvalidArgument, fmt::format("input '{}': expected data for [{}], found a null pointer", name, fmt::join(dims, ", ")));
+    return fail(ErrorCode::kInvalidArgument,
+                fmt::format("input '{}': expected data for [{}], found a null pointer", name,
+                            fmt::join(dims, ", ")));
   InputBinding& input = inputs_[index];
   if (!input.bound || !std::ranges::equal(input.dims, dims)) {
     input.dims.assign(dims.begin(), dims.end());
@@ -116,7 +136,8 @@ Status Executor::bind_input(std::string_view name, DType dtype, std::span<const 
 }
 
 Status Executor::bind_output(std::string_view name, void* data, std::int64_t size_bytes) {
-  TESSERA_ASSIGN(const std::size_t index, find_interface(program_->method().outputs, name, "output"));
+  TESSERA_ASSIGN(const std::size_t index,
+                 find_interface(program_->method().outputs, name, "output"));
   outputs_[index].data = static_cast<std::byte*>(data);
   outputs_[index].size_bytes = size_bytes;
   pointers_changed_ = true;
@@ -126,7 +147,8 @@ Status Executor::bind_output(std::string_view name, void* data, std::int64_t siz
 Status Executor::choose_plan() {
   std::vector<Dims> key;
   for (const InputBinding& input : inputs_) key.push_back(input.dims);
-  const auto found = std::ranges::find_if(plans_, [&](const auto& entry) { return entry.first == key; });
+  const auto found =
+      std::ranges::find_if(plans_, [&](const auto& entry) { return entry.first == key; });
   if (found != plans_.end()) {
     plans_.splice(plans_.begin(), plans_, found);
   } else {
@@ -143,12 +165,15 @@ Status Executor::choose_plan() {
 Status Executor::prepare_states() {
   const auto& method = program_->method();
   for (std::uint32_t i = 0; i < method.buffers.size(); ++i) {
-    if (method.buffers[i].kind != BufferKind::kState || method.buffers[i].alias_of != UINT32_MAX) continue;
+    if (method.buffers[i].kind != BufferKind::kState || method.buffers[i].alias_of != UINT32_MAX)
+      continue;
     auto& owner = program_->memory_owner(method.buffers[i].memory);
     const auto entry = states_.find(i);
     if (entry != states_.end() && entry->second.size_bytes() != plan_->size_bytes[i])
-      return fail(ErrorCode::kInvalidArgument, fmt::format("state '{}': expected {} bytes as in the first run, found {}", method.buffers[i].value,
-                                                           entry->second.size_bytes(), plan_->size_bytes[i]));
+      return fail(
+          ErrorCode::kInvalidArgument,
+          fmt::format("state '{}': expected {} bytes as in the first run, found {}",
+                      method.buffers[i].value, entry->second.size_bytes(), plan_->size_bytes[i]));
     if (entry != states_.end()) continue;
     OwnedBuffer state;
     TESSERA_TRY(state.ensure(owner, plan_->size_bytes[i]));
@@ -156,8 +181,9 @@ Status Executor::prepare_states() {
       const auto initial = program_->segment(method.buffers[i].segment);
       const auto found = static_cast<std::int64_t>(initial.size());
       if (found != plan_->size_bytes[i])
-        return fail(ErrorCode::kInvalidArgument, fmt::format("state '{}': expected {} bytes as its initial value has, found {}",
-                                                             method.buffers[i].value, found, plan_->size_bytes[i]));
+        return fail(ErrorCode::kInvalidArgument,
+                    fmt::format("state '{}': expected {} bytes as its initial value has, found {}",
+                                method.buffers[i].value, found, plan_->size_bytes[i]));
       TESSERA_TRY(owner.copy_from_host(state.data(), initial.data(), found));
     }
     states_.emplace(i, std::move(state));
@@ -182,9 +208,11 @@ Status Executor::prepare_outputs() {
     if (outputs_[i].data == nullptr) {
       TESSERA_TRY(outputs_[i].own.ensure(program_->memory_owner(0), needed));
     } else if (outputs_[i].size_bytes < needed) {
-      return fail(ErrorCode::kInvalidArgument, fmt::format("output '{}': expected room for {} bytes ({}[{}]), found {}", method.outputs[i].name, needed,
-                                                           to_string(method.outputs[i].type.dtype), fmt::join(plan_->dims[buffer], ", "),
-                                                           outputs_[i].size_bytes));
+      return fail(
+          ErrorCode::kInvalidArgument,
+          fmt::format("output '{}': expected room for {} bytes ({}[{}]), found {}",
+                      method.outputs[i].name, needed, to_string(method.outputs[i].type.dtype),
+                      fmt::join(plan_->dims[buffer], ", "), outputs_[i].size_bytes));
     }
   }
   return {};
@@ -213,7 +241,8 @@ void Executor::resolve_pointers() {
   for (std::size_t i = 0; i < inputs_.size(); ++i)
     buffer_pointers_[method.inputs[i].buffer] = const_cast<std::byte*>(inputs_[i].data);
   for (std::size_t i = 0; i < outputs_.size(); ++i)
-    buffer_pointers_[method.outputs[i].buffer] = outputs_[i].data != nullptr ? outputs_[i].data : outputs_[i].own.data();
+    buffer_pointers_[method.outputs[i].buffer] =
+        outputs_[i].data != nullptr ? outputs_[i].data : outputs_[i].own.data();
   for (std::uint32_t i = 0; i < buffer_pointers_.size(); ++i) buffer_pointers_[i] = resolve(i);
   for (std::size_t i = 0; i < method.instructions.size(); ++i) {
     const Instruction& instruction = method.instructions[i];
@@ -246,16 +275,19 @@ Status Executor::execute(std::size_t index) {
     default: break;
   }
   const Operands& at = operands_[index];
-  return plan_->instances[index]->execute({.inputs = {input_pointers_.data() + at.first_input, instruction.inputs.size()},
-                                           .outputs = {output_pointers_.data() + at.first_output, instruction.outputs.size()},
-                                           .scratch = scratch_.data(),
-                                           .parallel = &pool_});
+  return plan_->instances[index]->execute(
+      {.inputs = {input_pointers_.data() + at.first_input, instruction.inputs.size()},
+       .outputs = {output_pointers_.data() + at.first_output, instruction.outputs.size()},
+       .scratch = scratch_.data(),
+       .parallel = &pool_});
 }
 
 Status Executor::run() {
   const auto& method = program_->method();
   for (std::size_t i = 0; i < inputs_.size(); ++i)
-    if (!inputs_[i].bound) return fail(ErrorCode::kFailedPrecondition, fmt::format("input '{}' is not bound", method.inputs[i].name));
+    if (!inputs_[i].bound)
+      return fail(ErrorCode::kFailedPrecondition,
+                  fmt::format("input '{}' is not bound", method.inputs[i].name));
   has_run_ = false;
   if (dims_changed_) {
     TESSERA_TRY(choose_plan());
@@ -273,8 +305,11 @@ Status Executor::run() {
   for (std::size_t i = 0; i < method.instructions.size(); ++i) {
     const std::int64_t begin_ns = traced_ ? now_ns() : 0;
     if (auto status = execute(i); !status) [[unlikely]]
-      return tl::unexpected(in_context(std::move(status).error(), fmt::format("node '{}'", method.instructions[i].label)));
-    if (traced_) trace_.events.push_back({static_cast<std::uint32_t>(i), begin_ns - start_ns, now_ns() - start_ns});
+      return tl::unexpected(in_context(std::move(status).error(),
+                                       fmt::format("node '{}'", method.instructions[i].label)));
+    if (traced_)
+      trace_.events.push_back(
+          {static_cast<std::uint32_t>(i), begin_ns - start_ns, now_ns() - start_ns});
   }
   trace_.total_ns = now_ns() - start_ns;
   has_run_ = true;
@@ -284,7 +319,9 @@ Status Executor::run() {
 Result<const Dims*> Executor::output_dims(std::string_view name) const {
   const auto& decls = program_->method().outputs;
   TESSERA_ASSIGN(const std::size_t index, find_interface(decls, name, "output"));
-  if (!has_run_) return fail(ErrorCode::kFailedPrecondition, fmt::format("output '{}': the session has not run", name));
+  if (!has_run_)
+    return fail(ErrorCode::kFailedPrecondition,
+                fmt::format("output '{}': the session has not run", name));
   return &plan_->dims[decls[index].buffer];
 }
 

@@ -32,7 +32,8 @@ class OwnedBuffer {
   ~OwnedBuffer() { release(); }
   OwnedBuffer(OwnedBuffer&& other) noexcept { *this = std::move(other); }
   OwnedBuffer& operator=(OwnedBuffer&& other) noexcept;
-  // At least `size_bytes`; keeps what it has where that is enough. Fresh memory is zeroed, kept memory is not.
+  // At least `size_bytes`; keeps what it has where that is enough. Fresh memory is zeroed, kept
+  // memory is not.
   Status ensure(backends::RunDevice& device, std::int64_t size_bytes);
   void release();
   [[nodiscard]] std::byte* data() const { return buffer_.data; }
@@ -45,9 +46,11 @@ class OwnedBuffer {
 
 class Executor {
  public:
-  static Result<std::unique_ptr<Executor>> create(std::shared_ptr<const LoadedProgram> program, const ExecutorOptions& options);
+  static Result<std::unique_ptr<Executor>> create(std::shared_ptr<const LoadedProgram> program,
+                                                  const ExecutorOptions& options);
 
-  Status bind_input(std::string_view name, DType dtype, std::span<const std::int64_t> dims, const void* data);
+  Status bind_input(std::string_view name, DType dtype, std::span<const std::int64_t> dims,
+                    const void* data);
   Status bind_output(std::string_view name, void* data, std::int64_t size_bytes);
   Status run();
 
@@ -57,8 +60,12 @@ class Executor {
   Result<const Dims*> output_dims(std::string_view name) const;
 
   [[nodiscard]] const LoadedProgram& program() const { return *program_; }
-  [[nodiscard]] const Trace& trace() const { return trace_; }  // of the last run; empty unless asked for
-  [[nodiscard]] std::int64_t arena_bytes(std::size_t memory) const { return arenas_[memory].size_bytes(); }
+  [[nodiscard]] const Trace& trace() const {
+    return trace_;
+  }  // of the last run; empty unless asked for
+  [[nodiscard]] std::int64_t arena_bytes(std::size_t memory) const {
+    return arenas_[memory].size_bytes();
+  }
   [[nodiscard]] std::int64_t scratch_bytes() const { return scratch_.size_bytes(); }
   [[nodiscard]] std::size_t shape_plans_made() const { return shape_plans_made_; }
 
@@ -104,14 +111,15 @@ class Executor {
   ShapePlan* plan_ = nullptr;
   std::size_t shape_plans_made_ = 0;
 
-  std::vector<OwnedBuffer> arenas_;                       // per memory
-  std::map<std::uint32_t, OwnedBuffer> states_;           // per state buffer
-  std::map<std::uint32_t, OwnedBuffer> device_constants_; // constants in memory that is not host memory
+  std::vector<OwnedBuffer> arenas_;              // per memory
+  std::map<std::uint32_t, OwnedBuffer> states_;  // per state buffer
+  std::map<std::uint32_t, OwnedBuffer>
+      device_constants_;  // constants in memory that is not host memory
   OwnedBuffer scratch_;
   OwnedBuffer bounce_;
 
   std::vector<std::byte*> buffer_pointers_;
-  std::vector<std::byte*> output_pointers_;               // of all instructions, in order
+  std::vector<std::byte*> output_pointers_;  // of all instructions, in order
   std::vector<const std::byte*> input_pointers_;
   std::vector<Operands> operands_;
   Trace trace_;

@@ -25,28 +25,34 @@ std::string_view unimplemented_name(Opcode opcode) {
   return "unknown";
 }
 
-Result<const artefact::PlanImage*> find_plan(const artefact::ProgramImage& image, std::string_view name) {
+Result<const artefact::PlanImage*> find_plan(const artefact::ProgramImage& image,
+                                             std::string_view name) {
   if (name.empty()) return &image.plans.front();
   std::string known;
   for (const auto& plan : image.plans) {
     if (plan.name == name) return &plan;
     known += known.empty() ? plan.name : ", " + plan.name;
   }
-  return fail(ErrorCode::kNotFound, fmt::format("no plan '{}' in the artefact: it has {}", name, known));
+  return fail(ErrorCode::kNotFound,
+              fmt::format("no plan '{}' in the artefact: it has {}", name, known));
 }
 
 Status check_instructions(const artefact::PlanImage& plan) {
   for (const auto& method : plan.methods)
     for (const auto& instruction : method.instructions)
       if (const auto name = unimplemented_name(instruction.opcode); !name.empty())
-        return fail(ErrorCode::kUnimplemented, fmt::format("plan '{}', method '{}', '{}': this runtime does not implement the instruction '{}'",
-                                                           plan.name, method.name, instruction.label, name));
+        return fail(ErrorCode::kUnimplemented,
+                    fmt::format("plan '{}', method '{}', '{}': this runtime does not implement the "
+                                "instruction '{}'",
+                                plan.name, method.name, instruction.label, name));
   return {};
 }
 
 }  // namespace
 
-Result<std::shared_ptr<const LoadedProgram>> LoadedProgram::create(artefact::ProgramImage image, std::string_view plan, DeviceFactory make_device) {
+Result<std::shared_ptr<const LoadedProgram>> LoadedProgram::create(artefact::ProgramImage image,
+                                                                   std::string_view plan,
+                                                                   DeviceFactory make_device) {
   std::shared_ptr<LoadedProgram> program(new LoadedProgram());
   program->image_ = std::move(image);
   TESSERA_ASSIGN(program->plan_, find_plan(program->image_, plan));
@@ -66,8 +72,11 @@ Status LoadedProgram::load_devices(DeviceFactory make_device) {
   }
   for (std::size_t memory = 0; memory < memory_owners_.size(); ++memory)
     if (memory_owners_[memory] == SIZE_MAX)
-      return fail(ErrorCode::kDataLoss, fmt::format("damaged artefact: no device has the memory '{}'", plan_->memories[memory].name));
-  if (!memory_owner(0).host_memory()) return fail(ErrorCode::kDataLoss, "damaged artefact: the first memory is not host memory");
+      return fail(ErrorCode::kDataLoss,
+                  fmt::format("damaged artefact: no device has the memory '{}'",
+                              plan_->memories[memory].name));
+  if (!memory_owner(0).host_memory())
+    return fail(ErrorCode::kDataLoss, "damaged artefact: the first memory is not host memory");
   return {};
 }
 
@@ -78,9 +87,13 @@ Status LoadedProgram::load_kernels() {
       if (instruction.kernel == UINT32_MAX || kernels_[instruction.kernel] != nullptr) continue;
       const auto& spec = image_.kernels[instruction.kernel];
       std::vector<std::span<const std::byte>> constants;
-      for (const std::uint32_t number : spec.constant_segments) constants.push_back(segment(number));
+      for (const std::uint32_t number : spec.constant_segments)
+        constants.push_back(segment(number));
       auto kernel = devices_[instruction.device]->load(spec, constants);
-      if (!kernel) return tl::unexpected(in_context(std::move(kernel).error(), fmt::format("kernel '{}' of '{}'", spec.kernel, instruction.label)));
+      if (!kernel)
+        return tl::unexpected(
+            in_context(std::move(kernel).error(),
+                       fmt::format("kernel '{}' of '{}'", spec.kernel, instruction.label)));
       kernels_[instruction.kernel] = *std::move(kernel);
     }
   }

@@ -29,15 +29,23 @@ std::vector<TensorInfo> describe(const std::vector<artefact::InterfaceDecl>& dec
 }  // namespace
 
 Result<Program> Program::load(const std::string& path, const LoadOptions& options) {
-  TESSERA_ASSIGN(auto image, artefact::read_program(path, {.verify_segments = options.verify_segments}));
-  auto loaded = runtime::LoadedProgram::create(std::move(image), options.plan, &backends::make_run_device);
+  TESSERA_ASSIGN(auto image,
+                 artefact::read_program(path, {.verify_segments = options.verify_segments}));
+  auto loaded =
+      runtime::LoadedProgram::create(std::move(image), options.plan, &backends::make_run_device);
   if (!loaded) return tl::unexpected(in_context(std::move(loaded).error(), path));
   return Program(*std::move(loaded));
 }
 
-std::vector<TensorInfo> Program::inputs() const { return describe(loaded_->method().inputs); }
-std::vector<TensorInfo> Program::outputs() const { return describe(loaded_->method().outputs); }
-const std::map<std::string, std::string>& Program::manifest() const { return loaded_->image().manifest; }
+std::vector<TensorInfo> Program::inputs() const {
+  return describe(loaded_->method().inputs);
+}
+std::vector<TensorInfo> Program::outputs() const {
+  return describe(loaded_->method().outputs);
+}
+const std::map<std::string, std::string>& Program::manifest() const {
+  return loaded_->image().manifest;
+}
 
 Session::Session(std::unique_ptr<runtime::Executor> executor) : executor_(std::move(executor)) {}
 Session::Session(Session&&) noexcept = default;
@@ -45,11 +53,14 @@ Session& Session::operator=(Session&&) noexcept = default;
 Session::~Session() = default;
 
 Result<Session> Session::create(const Program& program, const SessionOptions& options) {
-  TESSERA_ASSIGN(auto executor, runtime::Executor::create(program.loaded(), {.threads = options.threads, .trace = options.trace}));
+  TESSERA_ASSIGN(auto executor,
+                 runtime::Executor::create(program.loaded(),
+                                           {.threads = options.threads, .trace = options.trace}));
   return Session(std::move(executor));
 }
 
-Status Session::bind_input(std::string_view name, DType dtype, std::span<const std::int64_t> dims, const void* data) {
+Status Session::bind_input(std::string_view name, DType dtype, std::span<const std::int64_t> dims,
+                           const void* data) {
   return executor_->bind_input(name, dtype, dims, data);
 }
 
@@ -57,7 +68,9 @@ Status Session::bind_output(std::string_view name, void* data, std::size_t size_
   return executor_->bind_output(name, data, static_cast<std::int64_t>(size_bytes));
 }
 
-Status Session::run() { return executor_->run(); }
+Status Session::run() {
+  return executor_->run();
+}
 
 Result<TensorRef> Session::output(std::string_view name) const {
   TESSERA_ASSIGN(const TensorView view, executor_->output(name));

@@ -14,14 +14,17 @@ using artefact::BufferKind;
 
 constexpr std::int64_t kBufferAlignment = 64;
 
-Status bind_size(const artefact::MethodImage& method, const Dim& declared, std::int64_t found, SymbolBindings& bindings) {
+Status bind_size(const artefact::MethodImage& method, const Dim& declared, std::int64_t found,
+                 SymbolBindings& bindings) {
   if (const auto name = declared.as_symbol()) {
     if (const auto known = method.symbols.find(*name); known != method.symbols.end()) {
       const auto [min, max] = known->second;
       if (found < min || found > max)
-        return fail(ErrorCode::kInvalidArgument,
-                    max == INT64_MAX ? fmt::format("expected {} of at least {}, found {}", *name, min, found)
-                                     : fmt::format("expected {} between {} and {}, found {}", *name, min, max, found));
+        return fail(
+            ErrorCode::kInvalidArgument,
+            max == INT64_MAX
+                ? fmt::format("expected {} of at least {}, found {}", *name, min, found)
+                : fmt::format("expected {} between {} and {}, found {}", *name, min, max, found));
     }
     bindings.emplace(*name, found);
   }
@@ -31,22 +34,27 @@ Status bind_size(const artefact::MethodImage& method, const Dim& declared, std::
 Status check_size(const Dim& declared, std::int64_t found, const SymbolBindings& bindings) {
   TESSERA_ASSIGN(const std::int64_t expected, declared.evaluate(bindings));
   if (expected == found) return {};
-  if (declared.is_constant()) return fail(ErrorCode::kInvalidArgument, fmt::format("expected {}, found {}", expected, found));
-  return fail(ErrorCode::kInvalidArgument, fmt::format("expected {} = {}, found {}", declared.to_string(), expected, found));
+  if (declared.is_constant())
+    return fail(ErrorCode::kInvalidArgument, fmt::format("expected {}, found {}", expected, found));
+  return fail(ErrorCode::kInvalidArgument,
+              fmt::format("expected {} = {}, found {}", declared.to_string(), expected, found));
 }
 
 // Applies `visit(declared, found)` to every size of every input.
 template <typename Visit>
-Status for_each_size(const artefact::MethodImage& method, const std::vector<Dims>& dims, Visit visit) {
+Status for_each_size(const artefact::MethodImage& method, const std::vector<Dims>& dims,
+                     Visit visit) {
   for (std::size_t i = 0; i < method.inputs.size(); ++i) {
     const Shape& shape = *method.inputs[i].type.shape;
     for (std::size_t d = 0; d < shape.size(); ++d)
-      TESSERA_TRY_IN(visit(shape[d], dims[i][d]), fmt::format("input '{}': dimension {}", method.inputs[i].name, d));
+      TESSERA_TRY_IN(visit(shape[d], dims[i][d]),
+                     fmt::format("input '{}': dimension {}", method.inputs[i].name, d));
   }
   return {};
 }
 
-Status evaluate_buffers(const artefact::MethodImage& method, const SymbolBindings& bindings, ShapePlan& plan) {
+Status evaluate_buffers(const artefact::MethodImage& method, const SymbolBindings& bindings,
+                        ShapePlan& plan) {
   const std::size_t count = method.buffers.size();
   plan.dims.resize(count);
   plan.size_bytes.resize(count);
@@ -56,18 +64,23 @@ Status evaluate_buffers(const artefact::MethodImage& method, const SymbolBinding
     auto dims = evaluate(buffer.tensor.shape, bindings);
     if (!dims) return tl::unexpected(in_context(std::move(dims).error(), where));
     plan.dims[i] = *std::move(dims);
-    // Both the sizes themselves and those with padding must fit; only then is the layout's own count safe.
+    // Both the sizes themselves and those with padding must fit; only then is the layout's own
+    // count safe.
     TESSERA_TRY_IN(checked_nbytes(buffer.tensor.dtype, plan.dims[i]), where);
-    TESSERA_TRY_IN(checked_nbytes(buffer.tensor.dtype, padded_dims(buffer.tensor.layout, plan.dims[i])), where);
+    TESSERA_TRY_IN(
+        checked_nbytes(buffer.tensor.dtype, padded_dims(buffer.tensor.layout, plan.dims[i])),
+        where);
     plan.size_bytes[i] = layout_nbytes(buffer.tensor.layout, buffer.tensor.dtype, plan.dims[i]);
   }
   return {};
 }
 
-// Offsets of temporaries: above the ends of the buffers that they must lie above. The verifier has excluded cycles.
+// Offsets of temporaries: above the ends of the buffers that they must lie above. The verifier has
+// excluded cycles.
 class ArenaPlacer {
  public:
-  ArenaPlacer(const artefact::MethodImage& method, ShapePlan& plan) : method_(method), plan_(plan) {}
+  ArenaPlacer(const artefact::MethodImage& method, ShapePlan& plan)
+      : method_(method), plan_(plan) {}
 
   Status place_all() {
     plan_.offset_bytes.assign(method_.buffers.size(), -1);
@@ -76,7 +89,9 @@ class ArenaPlacer {
       if (buffer.alias_of != UINT32_MAX || buffer.kind != BufferKind::kTemporary) continue;
       TESSERA_TRY(place(i));
       const auto end = checked_add(plan_.offset_bytes[i], plan_.size_bytes[i]);
-      if (!end) return fail(ErrorCode::kOutOfRange, fmt::format("value '{}': the arena overflows", buffer.value));
+      if (!end)
+        return fail(ErrorCode::kOutOfRange,
+                    fmt::format("value '{}': the arena overflows", buffer.value));
       plan_.arena_bytes[buffer.memory] = std::max(plan_.arena_bytes[buffer.memory], *end);
     }
     return {};
@@ -101,7 +116,8 @@ class ArenaPlacer {
         }
         const auto end = checked_add(plan_.offset_bytes[below], plan_.size_bytes[below]);
         if (!end || !checked_add(*end, kBufferAlignment))
-          return fail(ErrorCode::kOutOfRange, fmt::format("value '{}': the arena overflows", method_.buffers[below].value));
+          return fail(ErrorCode::kOutOfRange,
+                      fmt::format("value '{}': the arena overflows", method_.buffers[below].value));
         offset = std::max(offset, align_up(*end, kBufferAlignment));
       }
       if (!ready) continue;
@@ -115,29 +131,35 @@ class ArenaPlacer {
   ShapePlan& plan_;
 };
 
-Status place_aliases(const artefact::MethodImage& method, const SymbolBindings& bindings, ShapePlan& plan) {
+Status place_aliases(const artefact::MethodImage& method, const SymbolBindings& bindings,
+                     ShapePlan& plan) {
   for (std::size_t i = 0; i < method.buffers.size(); ++i) {
     const BufferDecl& buffer = method.buffers[i];
     if (buffer.alias_of == UINT32_MAX) continue;
     TESSERA_ASSIGN(plan.offset_bytes[i], buffer.alias_offset_bytes.evaluate(bindings));
     const auto end = checked_add(plan.offset_bytes[i], plan.size_bytes[i]);
     if (plan.offset_bytes[i] < 0 || !end || *end > plan.size_bytes[buffer.alias_of])
-      return fail(ErrorCode::kInternal, fmt::format("value '{}': its view leaves the buffer of '{}'", buffer.value,
-                                                    method.buffers[buffer.alias_of].value));
+      return fail(ErrorCode::kInternal,
+                  fmt::format("value '{}': its view leaves the buffer of '{}'", buffer.value,
+                              method.buffers[buffer.alias_of].value));
   }
   return {};
 }
 
-// Source and target of a transfer or a write-back have one size; both outside of host memory, it goes through a bounce buffer.
-Status plan_copy(const LoadedProgram& program, const artefact::Instruction& instruction, ShapePlan& plan) {
+// Source and target of a transfer or a write-back have one size; both outside of host memory, it
+// goes through a bounce buffer.
+Status plan_copy(const LoadedProgram& program, const artefact::Instruction& instruction,
+                 ShapePlan& plan) {
   const auto& buffers = program.method().buffers;
   const std::uint32_t source = instruction.inputs[0];
   const std::uint32_t target = instruction.outputs[0];
   if (plan.dims[source] != plan.dims[target])
-    return fail(ErrorCode::kInvalidArgument, fmt::format("value '{}': expected [{}] as in '{}', found [{}]", buffers[target].value,
-                                                         fmt::join(plan.dims[source], ", "), buffers[source].value,
-                                                         fmt::join(plan.dims[target], ", ")));
-  if (!program.memory_owner(buffers[source].memory).host_memory() && !program.memory_owner(buffers[target].memory).host_memory())
+    return fail(ErrorCode::kInvalidArgument,
+                fmt::format("value '{}': expected [{}] as in '{}', found [{}]",
+                            buffers[target].value, fmt::join(plan.dims[source], ", "),
+                            buffers[source].value, fmt::join(plan.dims[target], ", ")));
+  if (!program.memory_owner(buffers[source].memory).host_memory() &&
+      !program.memory_owner(buffers[target].memory).host_memory())
     plan.bounce_bytes = std::max(plan.bounce_bytes, plan.size_bytes[source]);
   return {};
 }
@@ -146,14 +168,18 @@ Status make_instances(const LoadedProgram& program, int threads, ShapePlan& plan
   const auto& method = program.method();
   for (const auto& instruction : method.instructions) {
     plan.instances.emplace_back();
-    if (instruction.opcode == artefact::Opcode::kTransfer || instruction.opcode == artefact::Opcode::kWriteBack)
+    if (instruction.opcode == artefact::Opcode::kTransfer ||
+        instruction.opcode == artefact::Opcode::kWriteBack)
       TESSERA_TRY(plan_copy(program, instruction, plan));
     if (instruction.kernel == UINT32_MAX) continue;
     backends::InstanceDims dims;
     for (const std::uint32_t buffer : instruction.inputs) dims.inputs.push_back(plan.dims[buffer]);
-    for (const std::uint32_t buffer : instruction.outputs) dims.outputs.push_back(plan.dims[buffer]);
+    for (const std::uint32_t buffer : instruction.outputs)
+      dims.outputs.push_back(plan.dims[buffer]);
     auto instance = program.kernel(instruction.kernel)->instantiate(dims, threads);
-    if (!instance) return tl::unexpected(in_context(std::move(instance).error(), fmt::format("node '{}'", instruction.label)));
+    if (!instance)
+      return tl::unexpected(
+          in_context(std::move(instance).error(), fmt::format("node '{}'", instruction.label)));
     plan.instances.back() = *std::move(instance);
     plan.scratch_bytes = std::max(plan.scratch_bytes, plan.instances.back()->scratch_bytes());
   }
@@ -162,14 +188,20 @@ Status make_instances(const LoadedProgram& program, int threads, ShapePlan& plan
 
 }  // namespace
 
-Result<SymbolBindings> bind_symbols(const artefact::MethodImage& method, const std::vector<Dims>& dims) {
+Result<SymbolBindings> bind_symbols(const artefact::MethodImage& method,
+                                    const std::vector<Dims>& dims) {
   SymbolBindings bindings;
-  TESSERA_TRY(for_each_size(method, dims, [&](const Dim& declared, std::int64_t found) { return bind_size(method, declared, found, bindings); }));
-  TESSERA_TRY(for_each_size(method, dims, [&](const Dim& declared, std::int64_t found) { return check_size(declared, found, bindings); }));
+  TESSERA_TRY(for_each_size(method, dims, [&](const Dim& declared, std::int64_t found) {
+    return bind_size(method, declared, found, bindings);
+  }));
+  TESSERA_TRY(for_each_size(method, dims, [&](const Dim& declared, std::int64_t found) {
+    return check_size(declared, found, bindings);
+  }));
   return bindings;
 }
 
-Result<std::unique_ptr<ShapePlan>> make_shape_plan(const LoadedProgram& program, const SymbolBindings& bindings, int threads) {
+Result<std::unique_ptr<ShapePlan>> make_shape_plan(const LoadedProgram& program,
+                                                   const SymbolBindings& bindings, int threads) {
   auto plan = std::make_unique<ShapePlan>();
   plan->arena_bytes.assign(program.plan().memories.size(), 0);
   TESSERA_TRY(evaluate_buffers(program.method(), bindings, *plan));

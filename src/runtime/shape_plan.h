@@ -1,8 +1,8 @@
 #pragma once
 
-// Everything about a method that depends on the sizes of one call: dims of each buffer, places in the arenas, kernel instances.
-// Made once per set of sizes and kept in a bounded cache of the session; making one runs no pass, no pricing and no assignment,
-// and packs no weight.
+// Everything about a method that depends on the sizes of one call: dims of each buffer, places in
+// the arenas, kernel instances. Made once per set of sizes and kept in a bounded cache of the
+// session; making one runs no pass, no pricing and no assignment, and packs no weight.
 
 #include <memory>
 #include <vector>
@@ -13,20 +13,25 @@
 namespace tessera::runtime {
 
 struct ShapePlan {
-  std::vector<Dims> dims;                   // of each buffer
-  std::vector<std::int64_t> size_bytes;     // of each buffer, in its layout
-  std::vector<std::int64_t> offset_bytes;   // temporaries: in the arena; aliases: within what they alias
-  std::vector<std::int64_t> arena_bytes;    // per memory
-  std::int64_t scratch_bytes = 0;           // the largest of any instance
-  std::int64_t bounce_bytes = 0;            // the largest transfer or write-back whose both ends are not host memory
-  std::vector<std::unique_ptr<backends::KernelInstance>> instances;  // per instruction; null where it has no kernel
+  std::vector<Dims> dims;                // of each buffer
+  std::vector<std::int64_t> size_bytes;  // of each buffer, in its layout
+  std::vector<std::int64_t>
+      offset_bytes;  // temporaries: in the arena; aliases: within what they alias
+  std::vector<std::int64_t> arena_bytes;  // per memory
+  std::int64_t scratch_bytes = 0;         // the largest of any instance
+  std::int64_t bounce_bytes =
+      0;  // the largest transfer or write-back whose both ends are not host memory
+  std::vector<std::unique_ptr<backends::KernelInstance>>
+      instances;  // per instruction; null where it has no kernel
 };
 
-// Binds the symbols of the declared input shapes to the given dims and checks every size against them. `dims` has one entry per
-// method input. Errors name input, dimension, expected and found.
-Result<SymbolBindings> bind_symbols(const artefact::MethodImage& method, const std::vector<Dims>& dims);
+// Binds the symbols of the declared input shapes to the given dims and checks every size against
+// them. `dims` has one entry per method input. Errors name input, dimension, expected and found.
+Result<SymbolBindings> bind_symbols(const artefact::MethodImage& method,
+                                    const std::vector<Dims>& dims);
 
 // Errors: sizes that overflow or turn negative (which value), kernels that refuse the sizes.
-Result<std::unique_ptr<ShapePlan>> make_shape_plan(const LoadedProgram& program, const SymbolBindings& bindings, int threads);
+Result<std::unique_ptr<ShapePlan>> make_shape_plan(const LoadedProgram& program,
+                                                   const SymbolBindings& bindings, int threads);
 
 }  // namespace tessera::runtime

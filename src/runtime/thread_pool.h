@@ -1,6 +1,7 @@
 #pragma once
 
-// The pool of one session: dynamic chunks, a short spin before sleep, and fewer threads while a core is taken by others.
+// The pool of one session: dynamic chunks, a short spin before sleep, and fewer threads while a
+// core is taken by others.
 
 #include <atomic>
 #include <cstdint>
@@ -31,8 +32,8 @@ class ThreadPool final : public backends::Parallel {
   void adapt(std::int64_t busy_ns, std::int64_t lost_ns);
 
   std::vector<std::thread> workers_;
-  // One job at a time, open while the epoch is even; it starts closed. Body and chunks change only while it is closed and nobody
-  // is inside.
+  // One job at a time, open while the epoch is even; it starts closed. Body and chunks change only
+  // while it is closed and nobody is inside.
   std::atomic<std::uint64_t> epoch_{1};
   std::atomic<bool> stopping_{false};
   const backends::FunctionRef<void(std::int64_t)>* body_ = nullptr;

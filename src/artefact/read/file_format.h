@@ -1,6 +1,7 @@
 #pragma once
 
-// The fixed header of an artefact file, little endian. Behind it lies the metadata (a FlatBuffer), then the segments.
+// The fixed header of an artefact file, little endian. Behind it lies the metadata (a FlatBuffer),
+// then the segments.
 
 #include <array>
 #include <cstdint>

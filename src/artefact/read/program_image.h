@@ -1,7 +1,8 @@
 #pragma once
 
-// What an artefact holds, as plain structures: the contract between the compiler, which writes it, and the runtime, which reads
-// it. Large bytes live in content-addressed segments beside it (segment numbers below index ProgramImage::segments).
+// What an artefact holds, as plain structures: the contract between the compiler, which writes it,
+// and the runtime, which reads it. Large bytes live in content-addressed segments beside it
+// (segment numbers below index ProgramImage::segments).
 
 #include <cstddef>
 #include <cstdint>
@@ -18,15 +19,17 @@
 
 namespace tessera::artefact {
 
-// A tensor as a kernel or a buffer sees it: logical shape (symbolic where sizes are), element type, order in memory.
+// A tensor as a kernel or a buffer sees it: logical shape (symbolic where sizes are), element type,
+// order in memory.
 struct TensorDecl {
   DType dtype = DType::kUndefined;
   Layout layout;
   Shape shape;
 };
 
-// One operation of the small program that a kernel computes. Operands are numbered: the kernel's inputs, then its constants, then
-// the results of the steps in order (each step has `output_count` of them). -1: an omitted input.
+// One operation of the small program that a kernel computes. Operands are numbered: the kernel's
+// inputs, then its constants, then the results of the steps in order (each step has `output_count`
+// of them). -1: an omitted input.
 struct KernelStep {
   std::string domain;
   std::string op_type;
@@ -35,37 +38,41 @@ struct KernelStep {
   std::uint32_t output_count = 1;
 };
 
-// What one kernel computes (steps) and how (kernel, options). The steps are the meaning: any backend could run them, and the
-// reference does; the kernel name and options are the chosen way.
+// What one kernel computes (steps) and how (kernel, options). The steps are the meaning: any
+// backend could run them, and the reference does; the kernel name and options are the chosen way.
 struct KernelSpec {
-  std::string backend;              // whose run half loads it: "cpu", "reference", "simulated"
-  std::string kernel;               // "onednn.conv", "simd.elementwise", ...
-  std::uint32_t kernel_version = 1; // raised when its code changes; a part of price keys and of the manifest
+  std::string backend;  // whose run half loads it: "cpu", "reference", "simulated"
+  std::string kernel;   // "onednn.conv", "simd.elementwise", ...
+  std::uint32_t kernel_version =
+      1;  // raised when its code changes; a part of price keys and of the manifest
   std::vector<TensorDecl> inputs;
   std::vector<TensorDecl> constants;             // baked in, in the layout that the kernel wants
   std::vector<std::uint32_t> constant_segments;  // one for each constant
   std::vector<TensorDecl> outputs;
-  std::vector<KernelStep> steps;                 // empty for a conversion: inputs[0] becomes outputs[0]
-  std::vector<std::int32_t> output_operands;     // the operand number behind each output
-  std::map<std::string, std::int64_t> options;   // the backend's own choices: chunks, block sizes, algorithm numbers
+  std::vector<KernelStep> steps;  // empty for a conversion: inputs[0] becomes outputs[0]
+  std::vector<std::int32_t> output_operands;  // the operand number behind each output
+  std::map<std::string, std::int64_t>
+      options;  // the backend's own choices: chunks, block sizes, algorithm numbers
 };
 
 enum class BufferKind : std::uint8_t { kTemporary, kInput, kOutput, kConstant, kState };
 
-// Storage of one value in one form. Temporaries lie in the arena of their memory space: the offset is the largest end of the
-// buffers listed in `above` (0 where there are none), rounded up to 64; so a plan made at one point holds at every size.
+// Storage of one value in one form. Temporaries lie in the arena of their memory space: the offset
+// is the largest end of the buffers listed in `above` (0 where there are none), rounded up to 64;
+// so a plan made at one point holds at every size.
 struct BufferDecl {
-  std::string value;            // the source value that it holds, for traces and messages
-  std::uint32_t memory = 0;     // index into PlanImage::memories
+  std::string value;         // the source value that it holds, for traces and messages
+  std::uint32_t memory = 0;  // index into PlanImage::memories
   TensorDecl tensor;
   BufferKind kind = BufferKind::kTemporary;
-  std::uint32_t segment = UINT32_MAX;        // kConstant: its bytes
-  std::uint32_t alias_of = UINT32_MAX;       // shares the storage of this buffer (a view, or in place)
-  Dim alias_offset_bytes;                    // where in it
-  std::vector<std::uint32_t> above;          // temporaries that it must lie above
+  std::uint32_t segment = UINT32_MAX;   // kConstant: its bytes
+  std::uint32_t alias_of = UINT32_MAX;  // shares the storage of this buffer (a view, or in place)
+  Dim alias_offset_bytes;               // where in it
+  std::vector<std::uint32_t> above;     // temporaries that it must lie above
 };
 
-// The instruction set. All of it stands in the schema; a reader refuses what it does not implement, naming it.
+// The instruction set. All of it stands in the schema; a reader refuses what it does not implement,
+// naming it.
 enum class Opcode : std::uint8_t {
   kCall,           // kernel: inputs -> outputs on `device`
   kConvert,        // kernel without steps: one form of a value -> another on the same memory
@@ -80,14 +87,14 @@ enum class Opcode : std::uint8_t {
 
 struct Instruction {
   Opcode opcode = Opcode::kCall;
-  std::uint32_t device = 0;                // index into PlanImage::devices
-  std::uint32_t kernel = UINT32_MAX;       // index into ProgramImage::kernels
-  std::vector<std::uint32_t> inputs;       // buffers of the method; UINT32_MAX never occurs
+  std::uint32_t device = 0;           // index into PlanImage::devices
+  std::uint32_t kernel = UINT32_MAX;  // index into ProgramImage::kernels
+  std::vector<std::uint32_t> inputs;  // buffers of the method; UINT32_MAX never occurs
   std::vector<std::uint32_t> outputs;
-  std::vector<std::uint32_t> bodies;       // kBranch, kLoop: methods of the plan
+  std::vector<std::uint32_t> bodies;  // kBranch, kLoop: methods of the plan
   std::uint32_t region = UINT32_MAX;
-  std::string label;                       // the first source node, or what is converted
-  std::vector<std::string> source_nodes;   // every source node that this instruction computes
+  std::string label;                      // the first source node, or what is converted
+  std::vector<std::string> source_nodes;  // every source node that this instruction computes
   double predicted_us = 0;
 };
 
@@ -116,20 +123,21 @@ struct MethodImage {
 
 struct DeviceDecl {
   std::string name;
-  std::string backend;        // "cpu", "reference", "simulated"
+  std::string backend;  // "cpu", "reference", "simulated"
   std::uint32_t memory = 0;
-  std::string profile;        // its profile as JSON, for simulated ones
+  std::string profile;  // its profile as JSON, for simulated ones
   double launch_us = 0;
   double sync_us = 0;
 };
 
 struct MemoryDecl {
-  std::string name;           // "host", or the device's name
+  std::string name;  // "host", or the device's name
 };
 
-// One way to run the program. plans[0] is the chosen one; a program for several devices also carries "cpu".
+// One way to run the program. plans[0] is the chosen one; a program for several devices also
+// carries "cpu".
 struct PlanImage {
-  std::string name;           // "main", "cpu"
+  std::string name;                  // "main", "cpu"
   std::vector<MemoryDecl> memories;  // the first is host memory, where inputs and outputs lie
   std::vector<DeviceDecl> devices;
   std::vector<MethodImage> methods;
@@ -144,7 +152,7 @@ struct ProgramImage {
   std::map<std::string, std::string> manifest;  // what the result depends on; see docs/artefact.md
   std::vector<KernelSpec> kernels;
   std::vector<PlanImage> plans;
-  std::string evidence;                          // the report's data as JSON, without what was executed
+  std::string evidence;  // the report's data as JSON, without what was executed
   std::vector<Segment> segments;
   std::vector<std::shared_ptr<const void>> owners;  // keep the segments' bytes alive
 };

@@ -14,10 +14,12 @@ namespace {
 
 template <typename... Args>
 tl::unexpected<Error> damaged(fmt::format_string<Args...> format, Args&&... args) {
-  return fail(ErrorCode::kDataLoss, "damaged artefact: " + fmt::format(format, std::forward<Args>(args)...));
+  return fail(ErrorCode::kDataLoss,
+              "damaged artefact: " + fmt::format(format, std::forward<Args>(args)...));
 }
 
-// Turns the generated structures into ours. Strings and shapes are parsed here, once; a wrong one is a damaged artefact.
+// Turns the generated structures into ours. Strings and shapes are parsed here, once; a wrong one
+// is a damaged artefact.
 class Unpacker {
  public:
   Result<ProgramImage> unpack(fb::ProgramT& program);
@@ -34,14 +36,16 @@ class Unpacker {
   }
 
   Result<TensorDecl> decl(const std::unique_ptr<fb::TensorDeclT>& packed) const;
-  Result<std::vector<TensorDecl>> decls(const std::vector<std::unique_ptr<fb::TensorDeclT>>& packed) const;
+  Result<std::vector<TensorDecl>> decls(
+      const std::vector<std::unique_ptr<fb::TensorDeclT>>& packed) const;
   static Result<Tensor> tensor(const fb::TensorValueT& packed);
   static Result<ops::AttributeValue> attribute(fb::AttributeT& packed);
   static Result<KernelStep> step(fb::StepT& packed);
   Result<KernelSpec> kernel(fb::KernelT& packed) const;
   Result<BufferDecl> buffer(fb::BufferT& packed) const;
   static Result<Instruction> instruction(fb::InstructionT& packed);
-  static Result<std::vector<InterfaceDecl>> interfaces(const std::vector<std::unique_ptr<fb::InterfaceT>>& packed);
+  static Result<std::vector<InterfaceDecl>> interfaces(
+      const std::vector<std::unique_ptr<fb::InterfaceT>>& packed);
   Result<MethodImage> method(fb::MethodT& packed) const;
   Result<PlanImage> plan(fb::PlanT& packed) const;
 
@@ -60,7 +64,8 @@ Result<TensorDecl> Unpacker::decl(const std::unique_ptr<fb::TensorDeclT>& packed
   return result;
 }
 
-Result<std::vector<TensorDecl>> Unpacker::decls(const std::vector<std::unique_ptr<fb::TensorDeclT>>& packed) const {
+Result<std::vector<TensorDecl>> Unpacker::decls(
+    const std::vector<std::unique_ptr<fb::TensorDeclT>>& packed) const {
   std::vector<TensorDecl> result;
   for (const auto& entry : packed) {
     TESSERA_ASSIGN(TensorDecl tensor_decl, decl(entry));
@@ -74,11 +79,13 @@ Result<Tensor> Unpacker::tensor(const fb::TensorValueT& packed) {
   TESSERA_ASSIGN(const std::int64_t expected, checked_nbytes(type, packed.dims));
   if (type == DType::kString) {
     if (checked_numel(packed.dims) != static_cast<std::int64_t>(packed.strings.size()))
-      return damaged("a string tensor {} holds {} strings", to_string(packed.dims), packed.strings.size());
+      return damaged("a string tensor {} holds {} strings", to_string(packed.dims),
+                     packed.strings.size());
     return Tensor::copy_of({type, packed.dims, packed.strings.data()});
   }
   if (expected != static_cast<std::int64_t>(packed.bytes.size()))
-    return damaged("a tensor {}: expected {} bytes, found {}", to_string(packed.dims), expected, packed.bytes.size());
+    return damaged("a tensor {}: expected {} bytes, found {}", to_string(packed.dims), expected,
+                   packed.bytes.size());
   return Tensor::copy_of({type, packed.dims, packed.bytes.data()});
 }
 
@@ -93,7 +100,9 @@ Result<ops::AttributeValue> Unpacker::attribute(fb::AttributeT& packed) {
     case 1: return ops::AttributeValue(packed.f);
     case 2: return ops::AttributeValue(std::move(packed.s));
     case 3:
-      if (tensors.size() != 1) return damaged("attribute '{}': expected one tensor, found {}", packed.name, tensors.size());
+      if (tensors.size() != 1)
+        return damaged("attribute '{}': expected one tensor, found {}", packed.name,
+                       tensors.size());
       return ops::AttributeValue(std::move(tensors.front()));
     case 4: {
       TESSERA_ASSIGN(ValueType type, parse_value_type(packed.s));
@@ -143,7 +152,8 @@ Result<BufferDecl> Unpacker::buffer(fb::BufferT& packed) const {
   result.value = std::move(packed.value);
   result.memory = packed.memory;
   TESSERA_ASSIGN(result.tensor, decl(packed.tensor));
-  if (packed.kind > static_cast<std::uint8_t>(BufferKind::kState)) return damaged("buffer kind {}", packed.kind);
+  if (packed.kind > static_cast<std::uint8_t>(BufferKind::kState))
+    return damaged("buffer kind {}", packed.kind);
   result.kind = static_cast<BufferKind>(packed.kind);
   result.segment = packed.segment;
   result.alias_of = packed.alias_of;
@@ -154,7 +164,8 @@ Result<BufferDecl> Unpacker::buffer(fb::BufferT& packed) const {
 
 Result<Instruction> Unpacker::instruction(fb::InstructionT& packed) {
   Instruction result;
-  if (packed.opcode > static_cast<std::uint8_t>(Opcode::kWriteBack)) return damaged("opcode {}", packed.opcode);
+  if (packed.opcode > static_cast<std::uint8_t>(Opcode::kWriteBack))
+    return damaged("opcode {}", packed.opcode);
   result.opcode = static_cast<Opcode>(packed.opcode);
   result.device = packed.device;
   result.kernel = packed.kernel;
@@ -168,7 +179,8 @@ Result<Instruction> Unpacker::instruction(fb::InstructionT& packed) {
   return result;
 }
 
-Result<std::vector<InterfaceDecl>> Unpacker::interfaces(const std::vector<std::unique_ptr<fb::InterfaceT>>& packed) {
+Result<std::vector<InterfaceDecl>> Unpacker::interfaces(
+    const std::vector<std::unique_ptr<fb::InterfaceT>>& packed) {
   std::vector<InterfaceDecl> result;
   for (const auto& entry : packed) {
     TESSERA_ASSIGN(ValueType type, parse_value_type(entry->type));
@@ -182,7 +194,8 @@ Result<MethodImage> Unpacker::method(fb::MethodT& packed) const {
   result.name = std::move(packed.name);
   TESSERA_ASSIGN(result.inputs, interfaces(packed.inputs));
   TESSERA_ASSIGN(result.outputs, interfaces(packed.outputs));
-  for (const auto& entry : packed.states) result.states.push_back({entry->input, entry->output, entry->initial_segment});
+  for (const auto& entry : packed.states)
+    result.states.push_back({entry->input, entry->output, entry->initial_segment});
   for (const auto& entry : packed.buffers) {
     TESSERA_ASSIGN(BufferDecl decl, buffer(*entry));
     result.buffers.push_back(std::move(decl));
@@ -201,7 +214,8 @@ Result<PlanImage> Unpacker::plan(fb::PlanT& packed) const {
   result.name = std::move(packed.name);
   for (auto& memory : packed.memories) result.memories.push_back({std::move(memory)});
   for (const auto& entry : packed.devices) {
-    result.devices.push_back({entry->name, entry->backend, entry->memory, entry->profile, entry->launch_us, entry->sync_us});
+    result.devices.push_back({entry->name, entry->backend, entry->memory, entry->profile,
+                              entry->launch_us, entry->sync_us});
   }
   for (const auto& entry : packed.methods) {
     TESSERA_ASSIGN(MethodImage decoded, method(*entry));
@@ -232,36 +246,47 @@ Result<ProgramImage> Unpacker::unpack(fb::ProgramT& program) {
 Result<FileHeader> read_header(std::span<const std::byte> bytes) {
   FileHeader header;
   if (bytes.size() < sizeof(header) || std::memcmp(bytes.data(), kMagic.data(), kMagic.size()) != 0)
-    return fail(ErrorCode::kDataLoss, "not a tessera artefact: expected a file that starts with 'TESSERA'");
+    return fail(ErrorCode::kDataLoss,
+                "not a tessera artefact: expected a file that starts with 'TESSERA'");
   std::memcpy(&header, bytes.data(), sizeof(header));
   if (header.format_version != kFormatVersion)
-    return fail(ErrorCode::kFailedPrecondition, fmt::format("artefact format version {}; this build reads version {}: compile the model again",
-                                                            header.format_version, kFormatVersion));
+    return fail(
+        ErrorCode::kFailedPrecondition,
+        fmt::format(
+            "artefact format version {}; this build reads version {}: compile the model again",
+            header.format_version, kFormatVersion));
   if (header.file_size != bytes.size())
     return damaged("expected {} bytes, found {}", header.file_size, bytes.size());
-  if (header.metadata_offset > bytes.size() || header.metadata_size > bytes.size() - header.metadata_offset)
+  if (header.metadata_offset > bytes.size() ||
+      header.metadata_size > bytes.size() - header.metadata_offset)
     return damaged("the metadata lies outside of the file");
   return header;
 }
 
-Status place_segments(const fb::ProgramT& program, std::span<const std::byte> area, bool verify, ProgramImage& image) {
+Status place_segments(const fb::ProgramT& program, std::span<const std::byte> area, bool verify,
+                      ProgramImage& image) {
   for (std::size_t i = 0; i < program.segments.size(); ++i) {
     const auto& entry = *program.segments[i];
-    if (entry.offset > area.size() || entry.size > area.size() - entry.offset || entry.offset % kSegmentAlignment != 0)
+    if (entry.offset > area.size() || entry.size > area.size() - entry.offset ||
+        entry.offset % kSegmentAlignment != 0)
       return damaged("segment {} lies outside of the file", i);
-    const Segment segment{{entry.hash_high, entry.hash_low}, area.subspan(entry.offset, entry.size)};
+    const Segment segment{{entry.hash_high, entry.hash_low},
+                          area.subspan(entry.offset, entry.size)};
     if (verify && hash_bytes(segment.bytes.data(), segment.bytes.size()) != segment.hash)
-      return damaged("segment {}: its bytes do not match their hash {}", i, segment.hash.to_string());
+      return damaged("segment {}: its bytes do not match their hash {}", i,
+                     segment.hash.to_string());
     image.segments.push_back(segment);
   }
   return {};
 }
 
-Result<ProgramImage> read_mapped(const std::shared_ptr<const MappedFile>& file, const ReadOptions& options) {
+Result<ProgramImage> read_mapped(const std::shared_ptr<const MappedFile>& file,
+                                 const ReadOptions& options) {
   const auto bytes = file->bytes();
   TESSERA_ASSIGN(const FileHeader header, read_header(bytes));
   const auto metadata = bytes.subspan(header.metadata_offset, header.metadata_size);
-  if (hash_bytes(metadata.data(), metadata.size()) != ContentHash{header.metadata_hash_high, header.metadata_hash_low})
+  if (hash_bytes(metadata.data(), metadata.size()) !=
+      ContentHash{header.metadata_hash_high, header.metadata_hash_low})
     return damaged("the metadata does not match its hash");
   const auto* data = reinterpret_cast<const std::uint8_t*>(metadata.data());
   flatbuffers::Verifier verifier(data, metadata.size(), 128, 100'000'000);
@@ -269,8 +294,8 @@ Result<ProgramImage> read_mapped(const std::shared_ptr<const MappedFile>& file, 
   fb::ProgramT program;
   fb::GetProgram(data)->UnPackTo(&program);
   TESSERA_ASSIGN(ProgramImage image, Unpacker().unpack(program));
-  const auto front = static_cast<std::size_t>(
-      align_up(static_cast<std::int64_t>(header.metadata_offset + header.metadata_size), kSegmentAlignment));
+  const auto front = static_cast<std::size_t>(align_up(
+      static_cast<std::int64_t>(header.metadata_offset + header.metadata_size), kSegmentAlignment));
   if (front > bytes.size()) return damaged("the segments lie outside of the file");
   TESSERA_TRY(place_segments(program, bytes.subspan(front), options.verify_segments, image));
   image.owners.push_back(file);

@@ -7,21 +7,26 @@ namespace {
 
 template <typename... Args>
 tl::unexpected<Error> wrong(fmt::format_string<Args...> format, Args&&... args) {
-  return fail(ErrorCode::kDataLoss, "damaged artefact: " + fmt::format(format, std::forward<Args>(args)...));
+  return fail(ErrorCode::kDataLoss,
+              "damaged artefact: " + fmt::format(format, std::forward<Args>(args)...));
 }
 
-// More than any operator of ONNX gives; a larger number would only make a loader reserve memory for nothing.
+// More than any operator of ONNX gives; a larger number would only make a loader reserve memory for
+// nothing.
 constexpr std::uint32_t kMaxStepOutputs = 1 << 16;
 
 // Bytes of a constant are only known for static shapes; symbolic constants do not exist.
-Status verify_segment(const ProgramImage& image, const TensorDecl& decl, std::uint32_t segment, const std::string& where) {
-  if (segment >= image.segments.size()) return wrong("{}: segment {} of {}", where, segment, image.segments.size());
+Status verify_segment(const ProgramImage& image, const TensorDecl& decl, std::uint32_t segment,
+                      const std::string& where) {
+  if (segment >= image.segments.size())
+    return wrong("{}: segment {} of {}", where, segment, image.segments.size());
   const auto dims = constant_dims(decl.shape);
   if (!dims) return wrong("{}: a constant of symbolic shape {}", where, to_string(decl.shape));
   TESSERA_TRY_IN(checked_nbytes(decl.dtype, *dims), where);
   const auto expected = layout_nbytes(decl.layout, decl.dtype, *dims);
   const auto found = static_cast<std::int64_t>(image.segments[segment].bytes.size());
-  if (expected != found) return wrong("{}: expected {} bytes in its segment, found {}", where, expected, found);
+  if (expected != found)
+    return wrong("{}: expected {} bytes in its segment, found {}", where, expected, found);
   return {};
 }
 
@@ -30,7 +35,8 @@ Status verify_layout_ranks(const TensorDecl& decl, const std::string& where) {
   if (!decl.layout.order.empty() && decl.layout.order.size() != rank)
     return wrong("{}: layout {} for rank {}", where, decl.layout.to_string(), rank);
   for (const auto& [dim, size] : decl.layout.blocks)
-    if (dim >= rank || size == 0) return wrong("{}: layout {} for rank {}", where, decl.layout.to_string(), rank);
+    if (dim >= rank || size == 0)
+      return wrong("{}: layout {} for rank {}", where, decl.layout.to_string(), rank);
   return {};
 }
 
@@ -38,7 +44,8 @@ Status verify_kernel(const ProgramImage& image, std::size_t index) {
   const KernelSpec& spec = image.kernels[index];
   const auto where = fmt::format("kernel {}", index);
   if (spec.constants.size() != spec.constant_segments.size())
-    return wrong("{}: {} constants and {} segments", where, spec.constants.size(), spec.constant_segments.size());
+    return wrong("{}: {} constants and {} segments", where, spec.constants.size(),
+                 spec.constant_segments.size());
   for (const auto* list : {&spec.inputs, &spec.constants, &spec.outputs})
     for (const TensorDecl& decl : *list) TESSERA_TRY(verify_layout_ranks(decl, where));
   for (std::size_t i = 0; i < spec.constants.size(); ++i)
@@ -46,39 +53,52 @@ Status verify_kernel(const ProgramImage& image, std::size_t index) {
   auto defined = static_cast<std::int64_t>(spec.inputs.size() + spec.constants.size());
   for (const KernelStep& step : spec.steps) {
     for (const std::int32_t operand : step.inputs)
-      if (operand < -1 || operand >= defined) return wrong("{}: step {} reads operand {} of {}", where, step.op_type, operand, defined);
+      if (operand < -1 || operand >= defined)
+        return wrong("{}: step {} reads operand {} of {}", where, step.op_type, operand, defined);
     if (step.output_count > kMaxStepOutputs)
-      return wrong("{}: step {}: expected at most {} outputs, found {}", where, step.op_type, kMaxStepOutputs, step.output_count);
+      return wrong("{}: step {}: expected at most {} outputs, found {}", where, step.op_type,
+                   kMaxStepOutputs, step.output_count);
     defined += step.output_count;
   }
   if (spec.steps.empty()) {
-    if (spec.inputs.size() != 1 || spec.outputs.size() != 1) return wrong("{}: a conversion has one input and one output", where);
+    if (spec.inputs.size() != 1 || spec.outputs.size() != 1)
+      return wrong("{}: a conversion has one input and one output", where);
     return {};
   }
   if (spec.output_operands.size() != spec.outputs.size())
-    return wrong("{}: {} outputs and {} output operands", where, spec.outputs.size(), spec.output_operands.size());
+    return wrong("{}: {} outputs and {} output operands", where, spec.outputs.size(),
+                 spec.output_operands.size());
   for (const std::int32_t operand : spec.output_operands)
-    if (operand < 0 || operand >= defined) return wrong("{}: output operand {} of {}", where, operand, defined);
+    if (operand < 0 || operand >= defined)
+      return wrong("{}: output operand {} of {}", where, operand, defined);
   return {};
 }
 
-Status verify_buffer(const ProgramImage& image, const PlanImage& plan, const MethodImage& method, std::size_t index) {
+Status verify_buffer(const ProgramImage& image, const PlanImage& plan, const MethodImage& method,
+                     std::size_t index) {
   const BufferDecl& buffer = method.buffers[index];
-  const auto where = fmt::format("plan '{}', method '{}', buffer {}", plan.name, method.name, index);
-  if (buffer.memory >= plan.memories.size()) return wrong("{}: memory {} of {}", where, buffer.memory, plan.memories.size());
+  const auto where =
+      fmt::format("plan '{}', method '{}', buffer {}", plan.name, method.name, index);
+  if (buffer.memory >= plan.memories.size())
+    return wrong("{}: memory {} of {}", where, buffer.memory, plan.memories.size());
   TESSERA_TRY(verify_layout_ranks(buffer.tensor, where));
-  if (buffer.kind == BufferKind::kConstant) TESSERA_TRY(verify_segment(image, buffer.tensor, buffer.segment, where));
+  if (buffer.kind == BufferKind::kConstant)
+    TESSERA_TRY(verify_segment(image, buffer.tensor, buffer.segment, where));
   // Initial bytes of a state whose shape is symbolic are compared with its size when that is known.
-  if (buffer.kind == BufferKind::kState && buffer.segment != UINT32_MAX && buffer.segment >= image.segments.size())
+  if (buffer.kind == BufferKind::kState && buffer.segment != UINT32_MAX &&
+      buffer.segment >= image.segments.size())
     return wrong("{}: segment {} of {}", where, buffer.segment, image.segments.size());
-  // An alias chain ends, and a buffer lies above earlier-placed ones only: both refer to other buffers and have no cycle, which
-  // the order of evaluation checks (an alias or an `above` of a buffer may not lead back to it).
+  // An alias chain ends, and a buffer lies above earlier-placed ones only: both refer to other
+  // buffers and have no cycle, which the order of evaluation checks (an alias or an `above` of a
+  // buffer may not lead back to it).
   if (buffer.alias_of != UINT32_MAX && buffer.alias_of >= method.buffers.size())
     return wrong("{}: alias of buffer {} of {}", where, buffer.alias_of, method.buffers.size());
   if (buffer.alias_of != UINT32_MAX && method.buffers[buffer.alias_of].memory != buffer.memory)
-    return wrong("{}: an alias in memory {} of a buffer in memory {}", where, buffer.memory, method.buffers[buffer.alias_of].memory);
+    return wrong("{}: an alias in memory {} of a buffer in memory {}", where, buffer.memory,
+                 method.buffers[buffer.alias_of].memory);
   for (const std::uint32_t below : buffer.above)
-    if (below >= method.buffers.size()) return wrong("{}: above buffer {} of {}", where, below, method.buffers.size());
+    if (below >= method.buffers.size())
+      return wrong("{}: above buffer {} of {}", where, below, method.buffers.size());
   return {};
 }
 
@@ -105,7 +125,8 @@ Status verify_acyclic(const MethodImage& method, const std::string& where) {
       }
       const std::uint32_t next = next_of(buffer, step++);
       if (next == UINT32_MAX || state[next] == kDone) continue;
-      if (state[next] == kOpen) return wrong("{}: the place of buffer {} depends on itself", where, next);
+      if (state[next] == kOpen)
+        return wrong("{}: the place of buffer {} depends on itself", where, next);
       state[next] = kOpen;
       stack.emplace_back(next, 0);
     }
@@ -114,7 +135,8 @@ Status verify_acyclic(const MethodImage& method, const std::string& where) {
 }
 
 std::string form_text(const TensorDecl& decl) {
-  return fmt::format("{} of rank {} in {}", to_string(decl.dtype), decl.shape.size(), decl.layout.to_string());
+  return fmt::format("{} of rank {} in {}", to_string(decl.dtype), decl.shape.size(),
+                     decl.layout.to_string());
 }
 
 bool equal_forms(const TensorDecl& a, const TensorDecl& b) {
@@ -122,56 +144,72 @@ bool equal_forms(const TensorDecl& a, const TensorDecl& b) {
 }
 
 // What a kernel is handed must be what it was compiled for.
-Status verify_operands(const MethodImage& method, const std::vector<std::uint32_t>& buffers, const std::vector<TensorDecl>& declared,
-                       const std::string& where, std::string_view kind) {
+Status verify_operands(const MethodImage& method, const std::vector<std::uint32_t>& buffers,
+                       const std::vector<TensorDecl>& declared, const std::string& where,
+                       std::string_view kind) {
   for (std::size_t i = 0; i < buffers.size(); ++i) {
     const TensorDecl& found = method.buffers[buffers[i]].tensor;
     if (!equal_forms(declared[i], found))
-      return wrong("{}: {} {}: expected {}, found {}", where, kind, i, form_text(declared[i]), form_text(found));
+      return wrong("{}: {} {}: expected {}, found {}", where, kind, i, form_text(declared[i]),
+                   form_text(found));
   }
   return {};
 }
 
 // kCall and kConvert; the others have no kernel.
-Status verify_kernel_use(const ProgramImage& image, const MethodImage& method, const Instruction& in, const std::string& where) {
+Status verify_kernel_use(const ProgramImage& image, const MethodImage& method,
+                         const Instruction& in, const std::string& where) {
   if (in.opcode != Opcode::kCall && in.opcode != Opcode::kConvert) {
-    if (in.kernel != UINT32_MAX) return wrong("{}: kernel {} for an instruction that has none", where, in.kernel);
+    if (in.kernel != UINT32_MAX)
+      return wrong("{}: kernel {} for an instruction that has none", where, in.kernel);
     return {};
   }
-  if (in.kernel >= image.kernels.size()) return wrong("{}: kernel {} of {}", where, in.kernel, image.kernels.size());
+  if (in.kernel >= image.kernels.size())
+    return wrong("{}: kernel {} of {}", where, in.kernel, image.kernels.size());
   const KernelSpec& spec = image.kernels[in.kernel];
   if (spec.inputs.size() != in.inputs.size() || spec.outputs.size() != in.outputs.size())
-    return wrong("{}: {} inputs and {} outputs for a kernel of {} and {}", where, in.inputs.size(), in.outputs.size(),
-                 spec.inputs.size(), spec.outputs.size());
+    return wrong("{}: {} inputs and {} outputs for a kernel of {} and {}", where, in.inputs.size(),
+                 in.outputs.size(), spec.inputs.size(), spec.outputs.size());
   TESSERA_TRY(verify_operands(method, in.inputs, spec.inputs, where, "input"));
   return verify_operands(method, in.outputs, spec.outputs, where, "output");
 }
 
-Status verify_instruction(const ProgramImage& image, const PlanImage& plan, const MethodImage& method, std::size_t index) {
+Status verify_instruction(const ProgramImage& image, const PlanImage& plan,
+                          const MethodImage& method, std::size_t index) {
   const Instruction& in = method.instructions[index];
-  const auto where = fmt::format("plan '{}', method '{}', instruction {}", plan.name, method.name, index);
-  if (in.device >= plan.devices.size()) return wrong("{}: device {} of {}", where, in.device, plan.devices.size());
+  const auto where =
+      fmt::format("plan '{}', method '{}', instruction {}", plan.name, method.name, index);
+  if (in.device >= plan.devices.size())
+    return wrong("{}: device {} of {}", where, in.device, plan.devices.size());
   for (const auto* list : {&in.inputs, &in.outputs})
     for (const std::uint32_t buffer : *list)
-      if (buffer >= method.buffers.size()) return wrong("{}: buffer {} of {}", where, buffer, method.buffers.size());
+      if (buffer >= method.buffers.size())
+        return wrong("{}: buffer {} of {}", where, buffer, method.buffers.size());
   for (const std::uint32_t body : in.bodies)
-    if (body >= plan.methods.size()) return wrong("{}: body {} of {}", where, body, plan.methods.size());
+    if (body >= plan.methods.size())
+      return wrong("{}: body {} of {}", where, body, plan.methods.size());
   TESSERA_TRY(verify_kernel_use(image, method, in, where));
   if (in.opcode != Opcode::kTransfer && in.opcode != Opcode::kWriteBack) return {};
   if (in.inputs.size() != 1 || in.outputs.size() != 1)
-    return wrong("{}: expected one input and one output, found {} and {}", where, in.inputs.size(), in.outputs.size());
-  return verify_operands(method, in.outputs, {method.buffers[in.inputs[0]].tensor}, where, "output");
+    return wrong("{}: expected one input and one output, found {} and {}", where, in.inputs.size(),
+                 in.outputs.size());
+  return verify_operands(method, in.outputs, {method.buffers[in.inputs[0]].tensor}, where,
+                         "output");
 }
 
-Status verify_interface(const MethodImage& method, const InterfaceDecl& entry, std::string_view where) {
-  if (entry.buffer >= method.buffers.size()) return wrong("{} '{}': buffer {} of {}", where, entry.name, entry.buffer, method.buffers.size());
+Status verify_interface(const MethodImage& method, const InterfaceDecl& entry,
+                        std::string_view where) {
+  if (entry.buffer >= method.buffers.size())
+    return wrong("{} '{}': buffer {} of {}", where, entry.name, entry.buffer,
+                 method.buffers.size());
   if (!entry.type.is_tensor() || !entry.type.shape)
-    return wrong("{} '{}': expected a tensor of known rank, found {}", where, entry.name, entry.type.to_string());
+    return wrong("{} '{}': expected a tensor of known rank, found {}", where, entry.name,
+                 entry.type.to_string());
   const TensorDecl& tensor = method.buffers[entry.buffer].tensor;
   const auto found = ValueType::tensor(tensor.dtype, tensor.shape);
   if (!(found == entry.type) || !tensor.layout.is_row_major())
-    return wrong("{} '{}': expected a buffer of {} in nchw, found {} in {}", where, entry.name, entry.type.to_string(), found.to_string(),
-                 tensor.layout.to_string());
+    return wrong("{} '{}': expected a buffer of {} in nchw, found {} in {}", where, entry.name,
+                 entry.type.to_string(), found.to_string(), tensor.layout.to_string());
   return {};
 }
 
@@ -182,7 +220,8 @@ Status verify_inputs_are_bound(const MethodImage& method, const std::string& whe
     for (const InterfaceDecl& entry : *list) bound[entry.buffer] = true;
   for (std::size_t i = 0; i < method.buffers.size(); ++i) {
     const BufferDecl& buffer = method.buffers[i];
-    if ((buffer.kind == BufferKind::kInput || buffer.kind == BufferKind::kOutput) && buffer.alias_of == UINT32_MAX && !bound[i])
+    if ((buffer.kind == BufferKind::kInput || buffer.kind == BufferKind::kOutput) &&
+        buffer.alias_of == UINT32_MAX && !bound[i])
       return wrong("{}, buffer {}: no input or output binds it", where, i);
   }
   return {};
@@ -190,15 +229,20 @@ Status verify_inputs_are_bound(const MethodImage& method, const std::string& whe
 
 Status verify_method(const ProgramImage& image, const PlanImage& plan, const MethodImage& method) {
   const auto where = fmt::format("plan '{}', method '{}'", plan.name, method.name);
-  for (std::size_t i = 0; i < method.buffers.size(); ++i) TESSERA_TRY(verify_buffer(image, plan, method, i));
+  for (std::size_t i = 0; i < method.buffers.size(); ++i)
+    TESSERA_TRY(verify_buffer(image, plan, method, i));
   TESSERA_TRY(verify_acyclic(method, where));
-  for (std::size_t i = 0; i < method.instructions.size(); ++i) TESSERA_TRY(verify_instruction(image, plan, method, i));
-  for (const InterfaceDecl& entry : method.inputs) TESSERA_TRY(verify_interface(method, entry, "input"));
-  for (const InterfaceDecl& entry : method.outputs) TESSERA_TRY(verify_interface(method, entry, "output"));
+  for (std::size_t i = 0; i < method.instructions.size(); ++i)
+    TESSERA_TRY(verify_instruction(image, plan, method, i));
+  for (const InterfaceDecl& entry : method.inputs)
+    TESSERA_TRY(verify_interface(method, entry, "input"));
+  for (const InterfaceDecl& entry : method.outputs)
+    TESSERA_TRY(verify_interface(method, entry, "output"));
   TESSERA_TRY(verify_inputs_are_bound(method, where));
   for (const StateDecl& state : method.states)
     if (state.initial_segment != UINT32_MAX && state.initial_segment >= image.segments.size())
-      return wrong("state '{}': segment {} of {}", state.input, state.initial_segment, image.segments.size());
+      return wrong("state '{}': segment {} of {}", state.input, state.initial_segment,
+                   image.segments.size());
   return {};
 }
 
@@ -209,7 +253,9 @@ Status verify_program(const ProgramImage& image) {
   for (std::size_t i = 0; i < image.kernels.size(); ++i) TESSERA_TRY(verify_kernel(image, i));
   for (const PlanImage& plan : image.plans) {
     for (const DeviceDecl& device : plan.devices)
-      if (device.memory >= plan.memories.size()) return wrong("device '{}': memory {} of {}", device.name, device.memory, plan.memories.size());
+      if (device.memory >= plan.memories.size())
+        return wrong("device '{}': memory {} of {}", device.name, device.memory,
+                     plan.memories.size());
     if (plan.methods.empty()) return wrong("plan '{}': no method", plan.name);
     for (const MethodImage& method : plan.methods) TESSERA_TRY(verify_method(image, plan, method));
   }

@@ -37,7 +37,8 @@ class Packer {
  private:
   std::uint32_t dim(const Dim& value) {
     auto text = value.to_string();
-    const auto [entry, is_new] = dim_numbers_.emplace(text, static_cast<std::uint32_t>(program_.dims.size()));
+    const auto [entry, is_new] =
+        dim_numbers_.emplace(text, static_cast<std::uint32_t>(program_.dims.size()));
     if (is_new) program_.dims.push_back(std::move(text));
     return entry->second;
   }
@@ -81,7 +82,8 @@ Owned<fb::AttributeT> Packer::attribute(const std::string& name, const ops::Attr
   if (const auto* type = std::get_if<ValueType>(&value)) packed->s = type->to_string();
   if (const auto* ints = std::get_if<std::vector<std::int64_t>>(&value)) packed->ints = *ints;
   if (const auto* floats = std::get_if<std::vector<float>>(&value)) packed->floats = *floats;
-  if (const auto* strings = std::get_if<std::vector<std::string>>(&value)) packed->strings = *strings;
+  if (const auto* strings = std::get_if<std::vector<std::string>>(&value))
+    packed->strings = *strings;
   if (const auto* tensors = std::get_if<std::vector<Tensor>>(&value))
     for (const Tensor& tensor : *tensors) add_tensor(tensor);
   return packed;
@@ -169,7 +171,8 @@ Owned<fb::MethodT> Packer::method(const MethodImage& in) {
     packed->states.push_back(std::move(entry));
   }
   for (const BufferDecl& entry : in.buffers) packed->buffers.push_back(buffer(entry));
-  for (const Instruction& entry : in.instructions) packed->instructions.push_back(instruction(entry));
+  for (const Instruction& entry : in.instructions)
+    packed->instructions.push_back(instruction(entry));
   for (const auto& [name, range] : in.symbols) {
     auto entry = std::make_unique<fb::SymbolT>();
     entry->name = name;
@@ -217,8 +220,8 @@ fb::ProgramT Packer::pack(const ProgramImage& image) {
   return std::move(program_);
 }
 
-// The metadata with the place of every segment. Segments follow the metadata, whose size their offsets do not change: offsets
-// are relative to the end of the metadata, rounded up.
+// The metadata with the place of every segment. Segments follow the metadata, whose size their
+// offsets do not change: offsets are relative to the end of the metadata, rounded up.
 std::string pack_metadata(const ProgramImage& image) {
   fb::ProgramT program = Packer().pack(image);
   std::int64_t offset = 0;
@@ -244,7 +247,8 @@ std::string pack_front(const std::string& metadata, std::int64_t segments_size) 
   header.metadata_size = metadata.size();
   header.metadata_hash_high = hash.high;
   header.metadata_hash_low = hash.low;
-  const auto front_size = align_up(kSegmentAlignment + static_cast<std::int64_t>(metadata.size()), kSegmentAlignment);
+  const auto front_size =
+      align_up(kSegmentAlignment + static_cast<std::int64_t>(metadata.size()), kSegmentAlignment);
   header.file_size = static_cast<std::uint64_t>(front_size + segments_size);
   std::string front(static_cast<std::size_t>(front_size), '\0');
   std::memcpy(front.data(), &header, sizeof(header));
@@ -266,7 +270,8 @@ Status emit(const ProgramImage& image, Sink sink) {
   const std::string padding(kSegmentAlignment, '\0');
   for (const Segment& segment : image.segments) {
     TESSERA_TRY(sink(segment.bytes.data(), segment.bytes.size()));
-    TESSERA_TRY(sink(padding.data(), static_cast<std::size_t>(padded_size(segment)) - segment.bytes.size()));
+    TESSERA_TRY(sink(padding.data(),
+                     static_cast<std::size_t>(padded_size(segment)) - segment.bytes.size()));
   }
   return {};
 }
@@ -277,7 +282,8 @@ std::uint32_t SegmentPool::add(const Tensor& tensor) {
   TESSERA_CHECK(tensor.dtype() != DType::kString);
   const auto size_bytes = static_cast<std::size_t>(tensor.nbytes());
   const ContentHash hash = hash_bytes(tensor.data(), size_bytes);
-  const auto [entry, is_new] = by_hash_.emplace(hash, static_cast<std::uint32_t>(image_.segments.size()));
+  const auto [entry, is_new] =
+      by_hash_.emplace(hash, static_cast<std::uint32_t>(image_.segments.size()));
   if (is_new) {
     auto owner = std::make_shared<Tensor>(tensor);
     image_.segments.push_back({hash, {static_cast<const std::byte*>(owner->data()), size_bytes}});
@@ -299,7 +305,8 @@ Result<std::string> serialize_program(const ProgramImage& image) {
 Status write_program(const ProgramImage& image, const std::filesystem::path& path) {
   TESSERA_TRY_IN(verify_program(image), path.string());
   TESSERA_ASSIGN(auto file, AtomicFile::create(path));
-  TESSERA_TRY(emit(image, [&](const void* data, std::size_t size) { return file->write(data, size); }));
+  TESSERA_TRY(
+      emit(image, [&](const void* data, std::size_t size) { return file->write(data, size); }));
   return file->commit();
 }
 

@@ -7,9 +7,13 @@
 namespace tessera::backends {
 namespace {
 
-artefact::TensorDecl decl_of(const ir::Value& value, const TensorForm& form) { return {form.dtype, form.layout, *value.type.shape}; }
+artefact::TensorDecl decl_of(const ir::Value& value, const TensorForm& form) {
+  return {form.dtype, form.layout, *value.type.shape};
+}
 
-Result<std::vector<ops::TensorSpec>> specs_at(const ir::WorkItem& item, const std::vector<ir::ValueId>& values, const SymbolBindings& point) {
+Result<std::vector<ops::TensorSpec>> specs_at(const ir::WorkItem& item,
+                                              const std::vector<ir::ValueId>& values,
+                                              const SymbolBindings& point) {
   std::vector<ops::TensorSpec> specs;
   for (const ir::ValueId id : values) {
     ops::TensorSpec spec;
@@ -24,15 +28,18 @@ Result<std::vector<ops::TensorSpec>> specs_at(const ir::WorkItem& item, const st
 }
 
 std::string tensor_refusal(const ir::Value& value) {
-  if (!value.type.is_tensor()) return fmt::format("value '{}' is {}: expected a tensor", value.name, value.type.to_string());
+  if (!value.type.is_tensor())
+    return fmt::format("value '{}' is {}: expected a tensor", value.name, value.type.to_string());
   if (!value.type.shape) return fmt::format("value '{}': its rank is unknown", value.name);
-  if (value.type.dtype == DType::kString) return fmt::format("value '{}' holds strings", value.name);
+  if (value.type.dtype == DType::kString)
+    return fmt::format("value '{}' holds strings", value.name);
   return {};
 }
 
 }  // namespace
 
-CompiledKernel build_spec(const ir::WorkItem& item, const Candidate& candidate, const DeviceInfo& device) {
+CompiledKernel build_spec(const ir::WorkItem& item, const Candidate& candidate,
+                          const DeviceInfo& device) {
   CompiledKernel result;
   artefact::KernelSpec& spec = result.spec;
   spec.backend = device.backend;
@@ -49,7 +56,8 @@ CompiledKernel build_spec(const ir::WorkItem& item, const Candidate& candidate, 
   for (std::size_t i = 0; i < item.inputs.size(); ++i) {
     if (candidate.inputs[i]) continue;
     const ir::Value& value = item.graph->value(item.inputs[i]);
-    spec.constants.push_back({value.type.dtype, Layout::row_major(), to_shape(value.constant.dims())});
+    spec.constants.push_back(
+        {value.type.dtype, Layout::row_major(), to_shape(value.constant.dims())});
     result.constants.push_back(value.constant);
     operands.emplace(item.inputs[i], next());
   }
@@ -59,7 +67,8 @@ CompiledKernel build_spec(const ir::WorkItem& item, const Candidate& candidate, 
     step.domain = std::string(node->op->domain);
     step.op_type = std::string(node->op->name);
     step.attributes = node->attributes;
-    for (const ir::ValueId id : node->inputs) step.inputs.push_back(id == ir::kNoValue ? -1 : operands.at(id));
+    for (const ir::ValueId id : node->inputs)
+      step.inputs.push_back(id == ir::kNoValue ? -1 : operands.at(id));
     step.output_count = static_cast<std::uint32_t>(node->outputs.size());
     for (const ir::ValueId id : node->outputs) {
       if (id != ir::kNoValue) operands.emplace(id, number);
@@ -76,17 +85,23 @@ CompiledKernel build_spec(const ir::WorkItem& item, const Candidate& candidate, 
 
 Result<Dims> dims_at(const ir::WorkItem& item, ir::ValueId id, const SymbolBindings& point) {
   const ir::Value& value = item.graph->value(id);
-  if (!value.type.shape) return fail(ErrorCode::kUnimplemented, fmt::format("value '{}': its rank is unknown", value.name));
+  if (!value.type.shape)
+    return fail(ErrorCode::kUnimplemented,
+                fmt::format("value '{}': its rank is unknown", value.name));
   auto dims = evaluate(*value.type.shape, point);
-  if (!dims) return tl::unexpected(in_context(std::move(dims).error(), fmt::format("value '{}'", value.name)));
+  if (!dims)
+    return tl::unexpected(
+        in_context(std::move(dims).error(), fmt::format("value '{}'", value.name)));
   return dims;
 }
 
-Result<std::vector<ops::TensorSpec>> input_specs(const ir::WorkItem& item, const ir::Node& node, const SymbolBindings& point) {
+Result<std::vector<ops::TensorSpec>> input_specs(const ir::WorkItem& item, const ir::Node& node,
+                                                 const SymbolBindings& point) {
   return specs_at(item, node.inputs, point);
 }
 
-Result<std::vector<ops::TensorSpec>> output_specs(const ir::WorkItem& item, const ir::Node& node, const SymbolBindings& point) {
+Result<std::vector<ops::TensorSpec>> output_specs(const ir::WorkItem& item, const ir::Node& node,
+                                                  const SymbolBindings& point) {
   return specs_at(item, node.outputs, point);
 }
 
@@ -116,11 +131,13 @@ std::string general_refusal(const ir::WorkItem& item) {
   for (const ir::Node* node : item.nodes) {
     const auto name = node->op->qualified_name();
     if (node->op->kernel == nullptr) return fmt::format("{}: no backend runs control flow", name);
-    if (node->op->data_dependent_shape) return fmt::format("{}: the sizes of its outputs depend on data", name);
+    if (node->op->data_dependent_shape)
+      return fmt::format("{}: the sizes of its outputs depend on data", name);
     for (const auto* list : {&node->inputs, &node->outputs})
       for (const ir::ValueId id : *list)
         if (id != ir::kNoValue)
-          if (auto reason = tensor_refusal(item.graph->value(id)); !reason.empty()) return fmt::format("{}: {}", name, reason);
+          if (auto reason = tensor_refusal(item.graph->value(id)); !reason.empty())
+            return fmt::format("{}: {}", name, reason);
   }
   return {};
 }

@@ -8,10 +8,12 @@
 
 namespace tessera::backends {
 
-// The spec of `item` for `candidate`: declarations of inputs (those that come in a form), constants (those that are baked in, in
-// the order of the item's inputs, row-major and in their own dtype), outputs, steps and output operands. The backend then sets
-// the layouts of constants that it packs. Constants are given in the same order as spec.constants.
-CompiledKernel build_spec(const ir::WorkItem& item, const Candidate& candidate, const DeviceInfo& device);
+// The spec of `item` for `candidate`: declarations of inputs (those that come in a form), constants
+// (those that are baked in, in the order of the item's inputs, row-major and in their own dtype),
+// outputs, steps and output operands. The backend then sets the layouts of constants that it packs.
+// Constants are given in the same order as spec.constants.
+CompiledKernel build_spec(const ir::WorkItem& item, const Candidate& candidate,
+                          const DeviceInfo& device);
 
 // Dims of a value at a point. Errors: unknown rank, a symbol without a value.
 Result<Dims> dims_at(const ir::WorkItem& item, ir::ValueId value, const SymbolBindings& point);
@@ -20,11 +22,13 @@ Result<Dims> dims_at(const ir::WorkItem& item, ir::ValueId value, const SymbolBi
 Result<ops::Work> work_at(const ir::WorkItem& item, const SymbolBindings& point);
 
 // Specs (dtype and dims) of a node's operands at a point, for work functions. Errors as dims_at.
-Result<std::vector<ops::TensorSpec>> input_specs(const ir::WorkItem& item, const ir::Node& node, const SymbolBindings& point);
-Result<std::vector<ops::TensorSpec>> output_specs(const ir::WorkItem& item, const ir::Node& node, const SymbolBindings& point);
+Result<std::vector<ops::TensorSpec>> input_specs(const ir::WorkItem& item, const ir::Node& node,
+                                                 const SymbolBindings& point);
+Result<std::vector<ops::TensorSpec>> output_specs(const ir::WorkItem& item, const ir::Node& node,
+                                                  const SymbolBindings& point);
 
-// Why a node cannot become a kernel in any backend: control flow, sizes that only the data decides, values that are not tensors or
-// of unknown rank, strings. Empty where it can.
+// Why a node cannot become a kernel in any backend: control flow, sizes that only the data decides,
+// values that are not tensors or of unknown rank, strings. Empty where it can.
 std::string general_refusal(const ir::WorkItem& item);
 
 }  // namespace tessera::backends

@@ -10,9 +10,13 @@ Result<std::unique_ptr<CompileDevice>> make_compile_device(const std::string& en
   if (entry.ends_with(".json")) return simulated::make_simulated_device(entry);
   if (entry == "cpu") return make_cpu_device();
   if (entry == "reference") return reference::make_reference_device();
-  return fail(ErrorCode::kNotFound, "no device '" + entry + "' here: expected cpu, reference or a profile file ending in .json");
+  return fail(
+      ErrorCode::kNotFound,
+      "no device '" + entry + "' here: expected cpu, reference or a profile file ending in .json");
 }
 
-std::vector<std::string> available_devices() { return {"cpu", "reference"}; }
+std::vector<std::string> available_devices() {
+  return {"cpu", "reference"};
+}
 
 }  // namespace tessera::backends

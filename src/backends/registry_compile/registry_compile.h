@@ -10,8 +10,9 @@
 
 namespace tessera::backends {
 
-// `entry` of --devices: a name of a device that is here ("cpu", "reference"), or a file with a profile, ending in ".json". Errors:
-// an unknown name (and those that are known), a malformed profile (file, key, expected, found).
+// `entry` of --devices: a name of a device that is here ("cpu", "reference"), or a file with a
+// profile, ending in ".json". Errors: an unknown name (and those that are known), a malformed
+// profile (file, key, expected, found).
 Result<std::unique_ptr<CompileDevice>> make_compile_device(const std::string& entry);
 
 // Names of the devices that are here.

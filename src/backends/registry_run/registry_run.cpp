@@ -12,7 +12,8 @@ Result<std::unique_ptr<RunDevice>> make_run_device(const artefact::DeviceDecl& d
   if (device.backend == "cpu") return make_cpu_run_device();
   if (device.backend == "simulated") return simulated::make_simulated_run_device(device);
   if (device.backend == "reference") return reference::make_reference_run_device(device.name);
-  return fail(ErrorCode::kUnavailable, "device '" + device.name + "' needs the backend '" + device.backend +
+  return fail(ErrorCode::kUnavailable, "device '" + device.name + "' needs the backend '" +
+                                           device.backend +
                                            "': this build has cpu, simulated, reference");
 }
 

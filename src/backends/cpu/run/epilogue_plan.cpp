@@ -49,7 +49,8 @@ class EpilogueReader {
     return taken ? 1 : 0;
   }
 
-  // oneDNN 2.6.3 (jit_1x1:avx2 with three output blocks) computes wrong values where one algorithm stands twice in a chain.
+  // oneDNN 2.6.3 (jit_1x1:avx2 with three output blocks) computes wrong values where one algorithm
+  // stands twice in a chain.
   [[nodiscard]] bool repeats_eltwise() const {
     for (std::size_t i = 0; i < plan_.post_ops.size(); ++i) {
       for (std::size_t j = i + 1; j < plan_.post_ops.size(); ++j) {

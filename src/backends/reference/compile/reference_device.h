@@ -1,6 +1,7 @@
 #pragma once
 
-// The compile half of the reference backend: every operator that has a reference kernel, row-major, in its own dtype.
+// The compile half of the reference backend: every operator that has a reference kernel, row-major,
+// in its own dtype.
 
 #include <memory>
 

@@ -10,9 +10,13 @@ namespace {
 
 class ReferenceInstance final : public KernelInstance {
  public:
-  ReferenceInstance(const artefact::KernelSpec& spec, const StepRunner& runner, const InstanceDims& dims) : runner_(runner) {
-    for (std::size_t i = 0; i < spec.inputs.size(); ++i) inputs_.push_back({spec.inputs[i].dtype, dims.inputs[i], nullptr});
-    for (std::size_t i = 0; i < spec.outputs.size(); ++i) outputs_.push_back({spec.outputs[i].dtype, dims.outputs[i], nullptr});
+  ReferenceInstance(const artefact::KernelSpec& spec, const StepRunner& runner,
+                    const InstanceDims& dims)
+      : runner_(runner) {
+    for (std::size_t i = 0; i < spec.inputs.size(); ++i)
+      inputs_.push_back({spec.inputs[i].dtype, dims.inputs[i], nullptr});
+    for (std::size_t i = 0; i < spec.outputs.size(); ++i)
+      outputs_.push_back({spec.outputs[i].dtype, dims.outputs[i], nullptr});
   }
 
   Status execute(const ExecuteArgs& args) override {
@@ -29,9 +33,11 @@ class ReferenceInstance final : public KernelInstance {
 
 class ReferenceKernel final : public LoadedKernel {
  public:
-  ReferenceKernel(const artefact::KernelSpec& spec, std::unique_ptr<StepRunner> runner) : spec_(spec), runner_(std::move(runner)) {}
+  ReferenceKernel(const artefact::KernelSpec& spec, std::unique_ptr<StepRunner> runner)
+      : spec_(spec), runner_(std::move(runner)) {}
 
-  Result<std::unique_ptr<KernelInstance>> instantiate(const InstanceDims& dims, int /*threads*/) const override {
+  Result<std::unique_ptr<KernelInstance>> instantiate(const InstanceDims& dims,
+                                                      int /*threads*/) const override {
     return std::make_unique<ReferenceInstance>(spec_, *runner_, dims);
   }
 
@@ -45,14 +51,20 @@ class ReferenceRunDevice final : public HostRunDevice {
   explicit ReferenceRunDevice(std::string name) : name_(std::move(name)) {}
   [[nodiscard]] std::string_view name() const override { return name_; }
 
-  Result<std::unique_ptr<LoadedKernel>> load(const artefact::KernelSpec& spec, std::span<const std::span<const std::byte>> constants) override {
+  Result<std::unique_ptr<LoadedKernel>> load(
+      const artefact::KernelSpec& spec,
+      std::span<const std::span<const std::byte>> constants) override {
     std::vector<TensorView> views;
     for (const auto* list : {&spec.inputs, &spec.constants, &spec.outputs})
       for (const artefact::TensorDecl& decl : *list)
-        if (!decl.layout.is_row_major()) return fail(ErrorCode::kInvalidArgument, "reference: expected row-major tensors, found " + decl.layout.to_string());
-    if (spec.steps.empty()) return fail(ErrorCode::kInvalidArgument, "reference: a kernel without steps");
+        if (!decl.layout.is_row_major())
+          return fail(ErrorCode::kInvalidArgument,
+                      "reference: expected row-major tensors, found " + decl.layout.to_string());
+    if (spec.steps.empty())
+      return fail(ErrorCode::kInvalidArgument, "reference: a kernel without steps");
     for (std::size_t i = 0; i < constants.size(); ++i)
-      views.push_back({spec.constants[i].dtype, *constant_dims(spec.constants[i].shape), constants[i].data()});
+      views.push_back(
+          {spec.constants[i].dtype, *constant_dims(spec.constants[i].shape), constants[i].data()});
     TESSERA_ASSIGN(auto runner, StepRunner::create(spec, std::move(views)));
     return std::make_unique<ReferenceKernel>(spec, std::move(runner));
   }
@@ -63,6 +75,8 @@ class ReferenceRunDevice final : public HostRunDevice {
 
 }  // namespace
 
-std::unique_ptr<RunDevice> make_reference_run_device(std::string name) { return std::make_unique<ReferenceRunDevice>(std::move(name)); }
+std::unique_ptr<RunDevice> make_reference_run_device(std::string name) {
+  return std::make_unique<ReferenceRunDevice>(std::move(name));
+}
 
 }  // namespace tessera::backends::reference

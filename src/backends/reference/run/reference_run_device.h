@@ -1,6 +1,7 @@
 #pragma once
 
-// The run half of the reference backend: the op table's kernels in host memory, row-major. The oracle, and the last resort.
+// The run half of the reference backend: the op table's kernels in host memory, row-major. The
+// oracle, and the last resort.
 
 #include <memory>
 

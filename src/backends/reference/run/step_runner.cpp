@@ -12,17 +12,21 @@ namespace {
 
 // Results of one run: a planned output where a step's result is one, else memory of its own.
 struct Results {
-  std::vector<const TensorView*> operands;         // null: omitted or not computed yet
-  std::vector<TensorView> views;                   // storage behind `operands`
-  std::vector<const MutableTensorView*> planned;   // per operand: where it must be written
+  std::vector<const TensorView*> operands;        // null: omitted or not computed yet
+  std::vector<TensorView> views;                  // storage behind `operands`
+  std::vector<const MutableTensorView*> planned;  // per operand: where it must be written
   std::vector<Tensor> owned;
 };
 
 class StepContext final : public ops::KernelContext {
  public:
-  StepContext(const ops::Attributes& attributes, std::span<const TensorView* const> inputs, Results& results, std::size_t first_result,
-              std::size_t count, Parallel* parallel)
-      : KernelContext(attributes, inputs), results_(results), first_result_(first_result), count_(count), parallel_(parallel) {}
+  StepContext(const ops::Attributes& attributes, std::span<const TensorView* const> inputs,
+              Results& results, std::size_t first_result, std::size_t count, Parallel* parallel)
+      : KernelContext(attributes, inputs),
+        results_(results),
+        first_result_(first_result),
+        count_(count),
+        parallel_(parallel) {}
 
   [[nodiscard]] std::size_t output_count() const override { return count_; }
 
@@ -31,8 +35,10 @@ class StepContext final : public ops::KernelContext {
     results_.operands[operand] = &results_.views[operand];
     if (const MutableTensorView* planned = results_.planned[operand]; planned != nullptr) {
       if (planned->dtype != dtype || planned->dims != dims)
-        return fail(ErrorCode::kInternal, fmt::format("output {}: planned {}[{}], computed {}[{}]", index, to_string(planned->dtype),
-                                                      to_string(planned->dims), to_string(dtype), to_string(dims)));
+        return fail(ErrorCode::kInternal,
+                    fmt::format("output {}: planned {}[{}], computed {}[{}]", index,
+                                to_string(planned->dtype), to_string(planned->dims),
+                                to_string(dtype), to_string(dims)));
       results_.views[operand] = planned->view();
       return *planned;
     }
@@ -41,10 +47,13 @@ class StepContext final : public ops::KernelContext {
     return results_.owned[operand].mutable_view();
   }
 
-  void parallel_for(std::int64_t count, std::int64_t grain, const std::function<void(std::int64_t, std::int64_t)>& body) override {
+  void parallel_for(std::int64_t count, std::int64_t grain,
+                    const std::function<void(std::int64_t, std::int64_t)>& body) override {
     if (parallel_ == nullptr || grain < 1) return body(0, count);
     const std::int64_t chunks = (count + grain - 1) / grain;
-    parallel_->run(chunks, [&](std::int64_t chunk) { body(chunk * grain, std::min(count, (chunk + 1) * grain)); });
+    parallel_->run(chunks, [&](std::int64_t chunk) {
+      body(chunk * grain, std::min(count, (chunk + 1) * grain));
+    });
   }
 
  private:
@@ -56,13 +65,15 @@ class StepContext final : public ops::KernelContext {
 
 }  // namespace
 
-Result<std::unique_ptr<StepRunner>> StepRunner::create(const artefact::KernelSpec& spec, std::vector<TensorView> constants) {
+Result<std::unique_ptr<StepRunner>> StepRunner::create(const artefact::KernelSpec& spec,
+                                                       std::vector<TensorView> constants) {
   std::unique_ptr<StepRunner> runner(new StepRunner(spec, std::move(constants)));
   auto next = static_cast<std::int32_t>(spec.inputs.size() + spec.constants.size());
   for (const artefact::KernelStep& step : spec.steps) {
     const ops::OpSchema* op = ops::find_op(step.domain, step.op_type);
     if (op == nullptr || op->kernel == nullptr)
-      return fail(ErrorCode::kUnimplemented, fmt::format("no reference kernel for operator '{}'", step.op_type));
+      return fail(ErrorCode::kUnimplemented,
+                  fmt::format("no reference kernel for operator '{}'", step.op_type));
     runner->steps_.push_back({op, &step, next});
     next += static_cast<std::int32_t>(step.output_count);
   }
@@ -75,7 +86,8 @@ std::size_t StepRunner::operand_count() const {
   return count;
 }
 
-Status StepRunner::run(std::span<const TensorView> inputs, std::span<const MutableTensorView> outputs, Parallel* parallel) const {
+Status StepRunner::run(std::span<const TensorView> inputs,
+                       std::span<const MutableTensorView> outputs, Parallel* parallel) const {
   const std::size_t given = inputs.size() + constants_.size();
   Results results;
   results.operands.resize(operand_count());
@@ -84,18 +96,24 @@ Status StepRunner::run(std::span<const TensorView> inputs, std::span<const Mutab
   results.owned.resize(operand_count());
   for (std::size_t i = 0; i < given; ++i)
     results.operands[i] = i < inputs.size() ? &inputs[i] : &constants_[i - inputs.size()];
-  for (std::size_t i = 0; i < outputs.size(); ++i) results.planned[static_cast<std::size_t>(spec_.output_operands[i])] = &outputs[i];
+  for (std::size_t i = 0; i < outputs.size(); ++i)
+    results.planned[static_cast<std::size_t>(spec_.output_operands[i])] = &outputs[i];
   for (const Step& step : steps_) {
     std::vector<const TensorView*> step_inputs;
-    for (const std::int32_t operand : step.spec->inputs) step_inputs.push_back(operand < 0 ? nullptr : results.operands[static_cast<std::size_t>(operand)]);
-    StepContext context(step.spec->attributes, step_inputs, results, static_cast<std::size_t>(step.first_result), step.spec->output_count, parallel);
+    for (const std::int32_t operand : step.spec->inputs)
+      step_inputs.push_back(operand < 0 ? nullptr
+                                        : results.operands[static_cast<std::size_t>(operand)]);
+    StepContext context(step.spec->attributes, step_inputs, results,
+                        static_cast<std::size_t>(step.first_result), step.spec->output_count,
+                        parallel);
     TESSERA_TRY_IN(step.op->kernel(context), step.op->qualified_name());
   }
   // An operand that is an output twice, or an input passed through, was written at most once.
   for (std::size_t i = 0; i < outputs.size(); ++i) {
     const TensorView* result = results.operands[static_cast<std::size_t>(spec_.output_operands[i])];
     TESSERA_CHECK(result != nullptr);
-    if (result->data != outputs[i].data) std::memcpy(outputs[i].data, result->data, static_cast<std::size_t>(result->nbytes()));
+    if (result->data != outputs[i].data)
+      std::memcpy(outputs[i].data, result->data, static_cast<std::size_t>(result->nbytes()));
   }
   return {};
 }

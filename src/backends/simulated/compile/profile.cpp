@@ -17,19 +17,24 @@ constexpr std::string_view kSchemaMajor = "tessera.device/1.";
 constexpr double kMaxMemory = 1e12;  // in MiB or KiB: its bytes still fit in 64 bits
 
 template <typename... Args>
-tl::unexpected<Error> wrong(std::string_view key, fmt::format_string<Args...> format, Args&&... args) {
-  return fail(ErrorCode::kInvalidArgument, fmt::format("'{}': ", key) + fmt::format(format, std::forward<Args>(args)...));
+tl::unexpected<Error> wrong(std::string_view key, fmt::format_string<Args...> format,
+                            Args&&... args) {
+  return fail(ErrorCode::kInvalidArgument,
+              fmt::format("'{}': ", key) + fmt::format(format, std::forward<Args>(args)...));
 }
 
-Status check_keys(std::string_view where, const Json& object, std::initializer_list<std::string_view> known) {
+Status check_keys(std::string_view where, const Json& object,
+                  std::initializer_list<std::string_view> known) {
   if (!object.is_object()) return wrong(where, "expected an object, found {}", object.dump());
   for (const auto& [key, value] : object.items())
-    if (std::ranges::find(known, key) == known.end()) return wrong(key, "unknown key in {}: expected one of {}", where, fmt::join(known, ", "));
+    if (std::ranges::find(known, key) == known.end())
+      return wrong(key, "unknown key in {}: expected one of {}", where, fmt::join(known, ", "));
   return {};
 }
 
 Result<double> number(std::string_view key, const Json& value) {
-  if (!value.is_number() || value.get<double>() < 0) return wrong(key, "expected a number of at least 0, found {}", value.dump());
+  if (!value.is_number() || value.get<double>() < 0)
+    return wrong(key, "expected a number of at least 0, found {}", value.dump());
   return value.get<double>();
 }
 
@@ -60,7 +65,8 @@ Result<std::vector<std::string>> strings(std::string_view key, const Json& value
 
 Result<DType> dtype(std::string_view key, const std::string& name) {
   const DType found = dtype_from_string(name);
-  if (found == DType::kUndefined) return wrong(key, "expected a dtype such as fp32, fp16 or int8, found '{}'", name);
+  if (found == DType::kUndefined)
+    return wrong(key, "expected a dtype such as fp32, fp16 or int8, found '{}'", name);
   return found;
 }
 
@@ -70,7 +76,8 @@ Result<AttributeRule> attribute_rule(const std::string& name, const Json& value)
     rule.equals = value.get<double>();
   } else if (value.is_string()) {
     rule.equals = value.get<std::string>();
-  } else if (value.is_array() && std::ranges::all_of(value, [](const Json& entry) { return entry.is_number(); })) {
+  } else if (value.is_array() &&
+             std::ranges::all_of(value, [](const Json& entry) { return entry.is_number(); })) {
     rule.equals = value.get<std::vector<double>>();
   } else if (value.is_object()) {
     TESSERA_TRY(check_keys(name, value, {"min", "max"}));
@@ -78,9 +85,12 @@ Result<AttributeRule> attribute_rule(const std::string& name, const Json& value)
       if (!bound.is_number()) return wrong(key, "expected a number, found {}", bound.dump());
       (key == "min" ? rule.min : rule.max) = bound.get<double>();
     }
-    if (!rule.min && !rule.max) return wrong(name, "expected a range with a min or a max, found {}", value.dump());
+    if (!rule.min && !rule.max)
+      return wrong(name, "expected a range with a min or a max, found {}", value.dump());
   } else {
-    return wrong(name, "expected a number, a text, a list of numbers or {{\"min\":, \"max\":}}, found {}", value.dump());
+    return wrong(name,
+                 "expected a number, a text, a list of numbers or {{\"min\":, \"max\":}}, found {}",
+                 value.dump());
   }
   return rule;
 }
@@ -88,13 +98,17 @@ Result<AttributeRule> attribute_rule(const std::string& name, const Json& value)
 // An entry of supports (where, max_rank) or lacks (attr).
 Result<SupportRule> support_rule(const Json& json, std::string_view attributes_key) {
   const bool is_support = attributes_key == "where";
-  TESSERA_TRY(is_support ? check_keys("an operator entry", json, {"op", "dtypes", "where", "max_rank"})
-                         : check_keys("an operator entry", json, {"op", "dtypes", "attr"}));
+  TESSERA_TRY(is_support
+                  ? check_keys("an operator entry", json, {"op", "dtypes", "where", "max_rank"})
+                  : check_keys("an operator entry", json, {"op", "dtypes", "attr"}));
   SupportRule rule;
   const auto op = json.find("op");
-  if (op == json.end() || !op->is_string()) return wrong("op", "expected an operator's name, found {}", op == json.end() ? "nothing" : op->dump());
+  if (op == json.end() || !op->is_string())
+    return wrong("op", "expected an operator's name, found {}",
+                 op == json.end() ? "nothing" : op->dump());
   rule.op = op->get<std::string>();
-  if (ops::find_op("", rule.op) == nullptr) return wrong("op", "expected an operator of the op table, found '{}'", rule.op);
+  if (ops::find_op("", rule.op) == nullptr)
+    return wrong("op", "expected an operator of the op table, found '{}'", rule.op);
   if (const auto dtypes = json.find("dtypes"); dtypes != json.end()) {
     TESSERA_ASSIGN(const auto names, strings("dtypes", *dtypes));
     for (const std::string& name : names) {
@@ -106,7 +120,8 @@ Result<SupportRule> support_rule(const Json& json, std::string_view attributes_k
     TESSERA_ASSIGN(rule.max_rank, count("max_rank", *rank));
   }
   if (const auto where = json.find(attributes_key); where != json.end()) {
-    if (!where->is_object()) return wrong(attributes_key, "expected an object, found {}", where->dump());
+    if (!where->is_object())
+      return wrong(attributes_key, "expected an object, found {}", where->dump());
     for (const auto& [name, value] : where->items()) {
       TESSERA_ASSIGN(auto attribute, attribute_rule(name, value));
       rule.where.push_back(std::move(attribute));
@@ -115,12 +130,15 @@ Result<SupportRule> support_rule(const Json& json, std::string_view attributes_k
   return rule;
 }
 
-Result<std::vector<SupportRule>> support_rules(const char* key, const Json& value, std::string_view attributes_key) {
+Result<std::vector<SupportRule>> support_rules(const char* key, const Json& value,
+                                               std::string_view attributes_key) {
   if (!value.is_array()) return wrong(key, "expected a list, found {}", value.dump());
   std::vector<SupportRule> rules;
   for (const Json& entry : value) {
     auto rule = support_rule(entry, attributes_key);
-    if (!rule) return tl::unexpected(in_context(std::move(rule).error(), fmt::format("'{}'[{}]", key, rules.size())));
+    if (!rule)
+      return tl::unexpected(
+          in_context(std::move(rule).error(), fmt::format("'{}'[{}]", key, rules.size())));
     rules.push_back(*std::move(rule));
   }
   return rules;
@@ -142,7 +160,9 @@ Status read_operators(const Json& json, Profile& profile) {
   if (const auto layouts = json.find("layouts"); layouts != json.end()) {
     TESSERA_ASSIGN(profile.layouts, strings("layouts", *layouts));
     for (const std::string& name : profile.layouts)
-      if (!parse_layout(name)) return wrong("layouts", "expected nchw, nhwc or a blocked layout such as nChw16c, found '{}'", name);
+      if (!parse_layout(name))
+        return wrong("layouts",
+                     "expected nchw, nhwc or a blocked layout such as nChw16c, found '{}'", name);
   }
   return {};
 }
@@ -153,9 +173,11 @@ Status read_link(const Json& json, DeviceRates& rates) {
   TESSERA_TRY(check_keys("link", *link, {"gb_per_s", "latency_us", "unified"}));
   TESSERA_TRY(read_number(*link, "gb_per_s", rates.link_gb_per_s));
   TESSERA_TRY(read_number(*link, "latency_us", rates.link_latency_us));
-  if (rates.link_gb_per_s <= 0) return wrong("gb_per_s", "expected a number above 0, found {}", rates.link_gb_per_s);
+  if (rates.link_gb_per_s <= 0)
+    return wrong("gb_per_s", "expected a number above 0, found {}", rates.link_gb_per_s);
   if (const auto unified = link->find("unified"); unified != link->end()) {
-    if (!unified->is_boolean()) return wrong("unified", "expected true or false, found {}", unified->dump());
+    if (!unified->is_boolean())
+      return wrong("unified", "expected true or false, found {}", unified->dump());
     rates.unified = unified->get<bool>();
   }
   return {};
@@ -164,7 +186,8 @@ Status read_link(const Json& json, DeviceRates& rates) {
 Status read_rates(const Json& json, Profile& profile) {
   DeviceRates& rates = profile.rates;
   if (const auto gflops = json.find("gflops"); gflops != json.end()) {
-    if (!gflops->is_object()) return wrong("gflops", "expected an object, found {}", gflops->dump());
+    if (!gflops->is_object())
+      return wrong("gflops", "expected an object, found {}", gflops->dump());
     for (const auto& [name, value] : gflops->items()) {
       TESSERA_ASSIGN(const DType found, dtype("gflops", name));
       TESSERA_ASSIGN(const double rate, number(name, value));
@@ -173,7 +196,8 @@ Status read_rates(const Json& json, Profile& profile) {
     }
   }
   TESSERA_TRY(read_number(json, "memory_gb_per_s", rates.memory_gb_per_s));
-  if (rates.memory_gb_per_s <= 0) return wrong("memory_gb_per_s", "expected a number above 0, found {}", rates.memory_gb_per_s);
+  if (rates.memory_gb_per_s <= 0)
+    return wrong("memory_gb_per_s", "expected a number above 0, found {}", rates.memory_gb_per_s);
   TESSERA_TRY(read_number(json, "launch_us", rates.launch_us));
   TESSERA_TRY(read_number(json, "sync_us", rates.sync_us));
   TESSERA_TRY(read_link(json, rates));
@@ -181,7 +205,8 @@ Status read_rates(const Json& json, Profile& profile) {
   double sram_kib = 0;
   TESSERA_TRY(read_number(json, "memory_mib", memory_mib));
   TESSERA_TRY(read_number(json, "sram_kib", sram_kib));
-  for (const auto& [key, size] : {std::pair{"memory_mib", memory_mib}, std::pair{"sram_kib", sram_kib}})
+  for (const auto& [key, size] :
+       {std::pair{"memory_mib", memory_mib}, std::pair{"sram_kib", sram_kib}})
     if (size > kMaxMemory) return wrong(key, "expected at most {:g}, found {:g}", kMaxMemory, size);
   rates.memory_bytes = static_cast<std::int64_t>(memory_mib * 1024 * 1024);
   profile.sram_kib = static_cast<std::int64_t>(sram_kib);
@@ -191,7 +216,8 @@ Status read_rates(const Json& json, Profile& profile) {
       TESSERA_ASSIGN(profile.power[name], number(name, value));
     }
   }
-  if (const auto partitions = json.find("max_partitions"); partitions != json.end() && !partitions->is_null()) {
+  if (const auto partitions = json.find("max_partitions");
+      partitions != json.end() && !partitions->is_null()) {
     TESSERA_ASSIGN(profile.max_partitions, count("max_partitions", *partitions));
   }
   return {};
@@ -201,11 +227,14 @@ Status read_mock(const Json& json, Mock& mock) {
   const auto found = json.find("mock");
   if (found == json.end() || found->is_null()) return {};
   if (found->is_string()) {
-    if (*found != "init_fails") return wrong("mock", "expected \"init_fails\" or an object, found {}", found->dump());
+    if (*found != "init_fails")
+      return wrong("mock", "expected \"init_fails\" or an object, found {}", found->dump());
     mock.init_fails = true;
     return {};
   }
-  TESSERA_TRY(check_keys("mock", *found, {"compile_fails_for", "slow_down", "after", "lost_after", "error_at", "hangs_at", "wrong_at"}));
+  TESSERA_TRY(check_keys("mock", *found,
+                         {"compile_fails_for", "slow_down", "after", "lost_after", "error_at",
+                          "hangs_at", "wrong_at"}));
   for (const auto& [key, value] : found->items()) {
     if (key == "compile_fails_for") {
       TESSERA_ASSIGN(mock.compile_fails_for, strings(key, value));
@@ -220,19 +249,27 @@ Status read_mock(const Json& json, Mock& mock) {
 
 Result<Profile> parse_profile(std::string_view text) {
   const auto json = Json::parse(text, nullptr, /*allow_exceptions=*/false);
-  if (json.is_discarded()) return fail(ErrorCode::kInvalidArgument, "not a device profile: expected JSON");
-  if (!json.is_object()) return fail(ErrorCode::kInvalidArgument, fmt::format("not a device profile: expected an object, found {}", json.type_name()));
+  if (json.is_discarded())
+    return fail(ErrorCode::kInvalidArgument, "not a device profile: expected JSON");
+  if (!json.is_object())
+    return fail(
+        ErrorCode::kInvalidArgument,
+        fmt::format("not a device profile: expected an object, found {}", json.type_name()));
   const auto schema = json.value("schema", Json());
-  if (!schema.is_string() || !schema.get<std::string>().starts_with(kSchemaMajor)) return wrong("schema", "expected {}, found {}", kSchema, schema.dump());
+  if (!schema.is_string() || !schema.get<std::string>().starts_with(kSchemaMajor))
+    return wrong("schema", "expected {}, found {}", kSchema, schema.dump());
   TESSERA_TRY(check_keys("the profile", json,
-                         {"schema", "name", "kind", "supports", "lacks", "only", "nodes", "layouts", "gflops", "memory_gb_per_s", "launch_us", "sync_us",
-                          "link", "memory_mib", "sram_kib", "power", "max_partitions", "mock"}));
+                         {"schema", "name", "kind", "supports", "lacks", "only", "nodes", "layouts",
+                          "gflops", "memory_gb_per_s", "launch_us", "sync_us", "link", "memory_mib",
+                          "sram_kib", "power", "max_partitions", "mock"}));
   Profile profile;
   const auto name = json.find("name");
   if (name == json.end() || !name->is_string() || name->get<std::string>().empty())
-    return wrong("name", "expected a name, found {}", name == json.end() ? "nothing" : name->dump());
+    return wrong("name", "expected a name, found {}",
+                 name == json.end() ? "nothing" : name->dump());
   profile.name = name->get<std::string>();
-  if (const auto kind = json.find("kind"); kind != json.end() && *kind != "simulated") return wrong("kind", "expected \"simulated\", found {}", kind->dump());
+  if (const auto kind = json.find("kind"); kind != json.end() && *kind != "simulated")
+    return wrong("kind", "expected \"simulated\", found {}", kind->dump());
   TESSERA_TRY(read_operators(json, profile));
   TESSERA_TRY(read_rates(json, profile));
   TESSERA_TRY(read_mock(json, profile.mock));

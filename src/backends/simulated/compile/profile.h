@@ -23,31 +23,32 @@ struct AttributeRule {
 
 struct SupportRule {
   std::string op;
-  std::vector<DType> dtypes;          // empty: all
-  std::vector<AttributeRule> where;   // all must hold
+  std::vector<DType> dtypes;         // empty: all
+  std::vector<AttributeRule> where;  // all must hold
   std::optional<std::int64_t> max_rank;
 };
 
 // What a test wants to go wrong.
 struct Mock {
   bool init_fails = false;
-  std::vector<std::string> compile_fails_for;     // source nodes
-  std::map<std::string, double> run_time;         // slow_down, after, lost_after, error_at, hangs_at, wrong_at
+  std::vector<std::string> compile_fails_for;  // source nodes
+  std::map<std::string, double>
+      run_time;  // slow_down, after, lost_after, error_at, hangs_at, wrong_at
 };
 
 struct Profile {
   std::string name;
   std::optional<std::vector<SupportRule>> supports;  // absent: everything in the op table
   std::vector<SupportRule> lacks;
-  std::optional<std::vector<std::string>> only;      // operators
-  std::optional<std::vector<std::string>> nodes;     // globs over source nodes
-  std::vector<std::string> layouts;                  // in order of preference; empty: row-major
+  std::optional<std::vector<std::string>> only;   // operators
+  std::optional<std::vector<std::string>> nodes;  // globs over source nodes
+  std::vector<std::string> layouts;               // in order of preference; empty: row-major
   DeviceRates rates;
   std::int64_t sram_kib = 0;
   std::map<std::string, double> power;
   std::optional<std::int64_t> max_partitions;
   Mock mock;
-  std::string text;                                  // the file, without white space: what the artefact carries
+  std::string text;  // the file, without white space: what the artefact carries
 };
 
 // Errors name the key, what was expected and what was found; unknown keys are errors.

@@ -41,59 +41,77 @@ class SimulatedDevice final : public CompileDevice {
     return {{"profile", hash_bytes(profile_.text.data(), profile_.text.size()).to_string()}};
   }
 
-  Offers offers(const ir::WorkItem& item, const SymbolBindings& point, const OfferOptions& options) override;
+  Offers offers(const ir::WorkItem& item, const SymbolBindings& point,
+                const OfferOptions& options) override;
   Result<CompiledKernel> compile(const ir::WorkItem& item, const Candidate& candidate) override;
-  Offers conversion(const TensorForm& from, const TensorForm& to, const Shape& shape, const SymbolBindings& point) override;
-  Result<CompiledKernel> compile_conversion(const TensorForm& from, const TensorForm& to, const Shape& shape, const Candidate& candidate) override;
+  Offers conversion(const TensorForm& from, const TensorForm& to, const Shape& shape,
+                    const SymbolBindings& point) override;
+  Result<CompiledKernel> compile_conversion(const TensorForm& from, const TensorForm& to,
+                                            const Shape& shape,
+                                            const Candidate& candidate) override;
 
  private:
-  [[nodiscard]] TensorForm form_of(const ir::Value& value, const Layout& layout, DType precision) const {
+  [[nodiscard]] TensorForm form_of(const ir::Value& value, const Layout& layout,
+                                   DType precision) const {
     const auto rank = static_cast<int>(value.type.shape->size());
     const bool spatial = is_float(value.type.dtype) && rank >= 3 && rank <= 5;
-    return {spatial ? at_rank(layout, rank) : Layout::row_major(), value.type.dtype == DType::kFp32 ? precision : value.type.dtype};
+    return {spatial ? at_rank(layout, rank) : Layout::row_major(),
+            value.type.dtype == DType::kFp32 ? precision : value.type.dtype};
   }
   [[nodiscard]] std::string refusal_in(const ir::WorkItem& item, DType precision) const;
-  [[nodiscard]] Candidate candidate_in(const ir::WorkItem& item, const Layout& layout, DType precision, const ops::Work& work) const;
+  [[nodiscard]] Candidate candidate_in(const ir::WorkItem& item, const Layout& layout,
+                                       DType precision, const ops::Work& work) const;
 
   Profile profile_;
   DeviceInfo info_;
   std::vector<Layout> layouts_;
 };
 
-// The dtype that a node computes in: that of its first operand, in the chosen precision where that is fp32.
+// The dtype that a node computes in: that of its first operand, in the chosen precision where that
+// is fp32.
 DType compute_dtype(const ir::WorkItem& item, const ir::Node& node, DType precision) {
-  const auto first = std::ranges::find_if(node.inputs, [](ir::ValueId id) { return id != ir::kNoValue; });
-  const DType dtype = item.graph->value(first != node.inputs.end() ? *first : node.outputs.front()).type.dtype;
+  const auto first =
+      std::ranges::find_if(node.inputs, [](ir::ValueId id) { return id != ir::kNoValue; });
+  const DType dtype =
+      item.graph->value(first != node.inputs.end() ? *first : node.outputs.front()).type.dtype;
   return dtype == DType::kFp32 ? precision : dtype;
 }
 
-// Whether a value follows the precision of the item: every node that reads or writes it gives it the type of its first operand. The
-// scales of a Resize, for one, stay what they are.
+// Whether a value follows the precision of the item: every node that reads or writes it gives it
+// the type of its first operand. The scales of a Resize, for one, stay what they are.
 bool follows_precision(const ir::WorkItem& item, ir::ValueId value) {
   for (const ir::Node* node : item.nodes) {
     const auto& formals = node->op->inputs;
     if (formals.empty()) continue;
     for (std::size_t i = 0; i < node->inputs.size(); ++i)
-      if (node->inputs[i] == value && formals[std::min(i, formals.size() - 1)].type != formals.front().type) return false;
+      if (node->inputs[i] == value &&
+          formals[std::min(i, formals.size() - 1)].type != formals.front().type)
+        return false;
     for (std::size_t i = 0; i < node->outputs.size(); ++i)
-      if (node->outputs[i] == value && node->op->outputs[std::min(i, node->op->outputs.size() - 1)].type != formals.front().type) return false;
+      if (node->outputs[i] == value &&
+          node->op->outputs[std::min(i, node->op->outputs.size() - 1)].type != formals.front().type)
+        return false;
   }
   return true;
 }
 
 std::string SimulatedDevice::refusal_in(const ir::WorkItem& item, DType precision) const {
   for (const ir::Node* node : item.nodes)
-    if (auto reason = refusal(profile_, item, *node, compute_dtype(item, *node, precision)); !reason.empty()) return reason;
+    if (auto reason = refusal(profile_, item, *node, compute_dtype(item, *node, precision));
+        !reason.empty())
+      return reason;
   return {};
 }
 
-Candidate SimulatedDevice::candidate_in(const ir::WorkItem& item, const Layout& layout, DType precision, const ops::Work& work) const {
+Candidate SimulatedDevice::candidate_in(const ir::WorkItem& item, const Layout& layout,
+                                        DType precision, const ops::Work& work) const {
   Candidate candidate;
   candidate.kernel = "simulated";
   candidate.kernel_version = kKernelVersion;
   candidate.compute_dtype = compute_dtype(item, *item.nodes.front(), precision);
   // Traffic in the dtype that is moved: halves with fp16.
-  const double scale = static_cast<double>(bits_of(candidate.compute_dtype)) / std::max(1, bits_of(compute_dtype(item, *item.nodes.front(), DType::kFp32)));
+  const double scale = static_cast<double>(bits_of(candidate.compute_dtype)) /
+                       std::max(1, bits_of(compute_dtype(item, *item.nodes.front(), DType::kFp32)));
   candidate.flops = work.flops;
   candidate.bytes_moved = (work.bytes_read + work.bytes_written) * scale;
   for (const ir::ValueId id : item.inputs) {
@@ -102,15 +120,18 @@ Candidate SimulatedDevice::candidate_in(const ir::WorkItem& item, const Layout& 
       candidate.inputs.emplace_back();
       candidate.packed_bytes += value.constant.nbytes();
     } else {
-      candidate.inputs.emplace_back(form_of(value, layout, follows_precision(item, id) ? precision : DType::kFp32));
+      candidate.inputs.emplace_back(
+          form_of(value, layout, follows_precision(item, id) ? precision : DType::kFp32));
     }
   }
   for (const ir::ValueId id : item.outputs)
-    candidate.outputs.push_back(form_of(item.graph->value(id), layout, follows_precision(item, id) ? precision : DType::kFp32));
+    candidate.outputs.push_back(form_of(item.graph->value(id), layout,
+                                        follows_precision(item, id) ? precision : DType::kFp32));
   return candidate;
 }
 
-Offers SimulatedDevice::offers(const ir::WorkItem& item, const SymbolBindings& point, const OfferOptions& options) {
+Offers SimulatedDevice::offers(const ir::WorkItem& item, const SymbolBindings& point,
+                               const OfferOptions& options) {
   if (auto reason = general_refusal(item); !reason.empty()) return {{}, std::move(reason)};
   const auto work = work_at(item, point);
   if (!work) return {{}, work.error().to_string()};
@@ -123,7 +144,9 @@ Offers SimulatedDevice::offers(const ir::WorkItem& item, const SymbolBindings& p
     for (const Layout& layout : layouts_) {
       Candidate candidate = candidate_in(item, layout, precision, *work);
       // Where no operand has a layout of its own, all layouts make one candidate.
-      const bool is_new = std::ranges::none_of(offers.candidates, [&](const Candidate& other) { return other.inputs == candidate.inputs && other.outputs == candidate.outputs; });
+      const bool is_new = std::ranges::none_of(offers.candidates, [&](const Candidate& other) {
+        return other.inputs == candidate.inputs && other.outputs == candidate.outputs;
+      });
       if (is_new) offers.candidates.push_back(std::move(candidate));
     }
   }
@@ -131,20 +154,28 @@ Offers SimulatedDevice::offers(const ir::WorkItem& item, const SymbolBindings& p
   return offers;
 }
 
-Result<CompiledKernel> SimulatedDevice::compile(const ir::WorkItem& item, const Candidate& candidate) {
+Result<CompiledKernel> SimulatedDevice::compile(const ir::WorkItem& item,
+                                                const Candidate& candidate) {
   for (const ir::Node* node : item.nodes)
     for (const ir::OriginId origin : node->origins)
-      if (const auto& name = item.module->source_nodes[origin].name; std::ranges::find(profile_.mock.compile_fails_for, name) != profile_.mock.compile_fails_for.end())
-        return fail(ErrorCode::kUnavailable, fmt::format("node '{}': the compiler of '{}' failed (mock: compile_fails_for)", name, profile_.name));
+      if (const auto& name = item.module->source_nodes[origin].name;
+          std::ranges::find(profile_.mock.compile_fails_for, name) !=
+          profile_.mock.compile_fails_for.end())
+        return fail(ErrorCode::kUnavailable,
+                    fmt::format("node '{}': the compiler of '{}' failed (mock: compile_fails_for)",
+                                name, profile_.name));
   CompiledKernel kernel = build_spec(item, candidate, info_);
-  // Steps compute in the declared dtypes: constants follow the precision that the values are held in.
+  // Steps compute in the declared dtypes: constants follow the precision that the values are held
+  // in.
   const DType precision = candidate.compute_dtype;
   const bool lowered = precision == DType::kFp16 || precision == DType::kBf16;
   std::vector<ir::ValueId> baked;  // in the order of the spec's constants
   for (std::size_t i = 0; i < item.inputs.size(); ++i)
     if (!candidate.inputs[i]) baked.push_back(item.inputs[i]);
   for (std::size_t i = 0; i < kernel.constants.size(); ++i) {
-    if (!lowered || kernel.constants[i].dtype() != DType::kFp32 || !follows_precision(item, baked[i])) continue;
+    if (!lowered || kernel.constants[i].dtype() != DType::kFp32 ||
+        !follows_precision(item, baked[i]))
+      continue;
     TESSERA_ASSIGN(Tensor cast, Tensor::zeros(precision, kernel.constants[i].dims()));
     cast_elements(kernel.constants[i].view(), cast.mutable_view(), true);
     kernel.constants[i] = std::move(cast);
@@ -153,22 +184,27 @@ Result<CompiledKernel> SimulatedDevice::compile(const ir::WorkItem& item, const 
   return kernel;
 }
 
-Offers SimulatedDevice::conversion(const TensorForm& from, const TensorForm& to, const Shape& shape, const SymbolBindings& point) {
+Offers SimulatedDevice::conversion(const TensorForm& from, const TensorForm& to, const Shape& shape,
+                                   const SymbolBindings& point) {
   const auto dims = evaluate(shape, point);
   if (!dims) return {{}, dims.error().to_string()};
   if (from.dtype != to.dtype && (!is_float(from.dtype) || !is_float(to.dtype)))
-    return {{}, fmt::format("no conversion from {} to {}", to_string(from.dtype), to_string(to.dtype))};
+    return {{},
+            fmt::format("no conversion from {} to {}", to_string(from.dtype), to_string(to.dtype))};
   Candidate candidate;
   candidate.kernel = "simulated.convert";
   candidate.kernel_version = kKernelVersion;
   candidate.inputs = {from};
   candidate.outputs = {to};
   candidate.compute_dtype = from.dtype;
-  candidate.bytes_moved = static_cast<double>(layout_nbytes(from.layout, from.dtype, *dims) + layout_nbytes(to.layout, to.dtype, *dims));
+  candidate.bytes_moved = static_cast<double>(layout_nbytes(from.layout, from.dtype, *dims) +
+                                              layout_nbytes(to.layout, to.dtype, *dims));
   return {{std::move(candidate)}, {}};
 }
 
-Result<CompiledKernel> SimulatedDevice::compile_conversion(const TensorForm& from, const TensorForm& to, const Shape& shape, const Candidate& candidate) {
+Result<CompiledKernel> SimulatedDevice::compile_conversion(const TensorForm& from,
+                                                           const TensorForm& to, const Shape& shape,
+                                                           const Candidate& candidate) {
   CompiledKernel kernel;
   kernel.spec.backend = info_.backend;
   kernel.spec.kernel = candidate.kernel;
@@ -182,7 +218,9 @@ Result<CompiledKernel> SimulatedDevice::compile_conversion(const TensorForm& fro
 
 Result<std::unique_ptr<CompileDevice>> make_simulated_device_from_text(std::string_view json) {
   TESSERA_ASSIGN(Profile profile, parse_profile(json));
-  if (profile.mock.init_fails) return fail(ErrorCode::kUnavailable, fmt::format("device '{}' cannot start (mock: init_fails)", profile.name));
+  if (profile.mock.init_fails)
+    return fail(ErrorCode::kUnavailable,
+                fmt::format("device '{}' cannot start (mock: init_fails)", profile.name));
   return std::make_unique<SimulatedDevice>(std::move(profile));
 }
 

@@ -162,7 +162,7 @@ INSTANTIATE_TEST_SUITE_P(
         "input %c : bool[2, 3] input %x : fp32[2, 3] input %z : fp32[2, 3] "
         "%y = Where(%c, %x, %z) output %y",
         "input %x : fp32[2, 3] %y = Cast(%x) {to = 7} output %y",
-        "input %x : fp32[1, 2, 4, 4] const %r : fp32[] dense [] const %s : fp32[4] dense "
+        "input %x : fp32[1, 2, 4, 4] const %s : fp32[4] dense "
         "[1, 1, 2, 2] %y = Resize(%x, _, %s) {mode = \"nearest\"} output %y"));
 
 // Turns drawn values from one form to another on the device; what comes out, row-major and fp32.

@@ -22,7 +22,8 @@ struct Operand {
   Tensor dense;
 };
 
-Result<std::vector<Operand>> make_operands(const std::vector<artefact::TensorDecl>& decls, const std::vector<Dims>& dims) {
+Result<std::vector<Operand>> make_operands(const std::vector<artefact::TensorDecl>& decls,
+                                           const std::vector<Dims>& dims) {
   std::vector<Operand> operands;
   for (std::size_t i = 0; i < decls.size(); ++i) {
     TESSERA_ASSIGN(Tensor dense, Tensor::zeros(decls[i].dtype, dims[i]));
@@ -33,7 +34,8 @@ Result<std::vector<Operand>> make_operands(const std::vector<artefact::TensorDec
 
 class SimulatedInstance final : public KernelInstance {
  public:
-  SimulatedInstance(const reference::StepRunner* runner, std::vector<Operand> inputs, std::vector<Operand> outputs)
+  SimulatedInstance(const reference::StepRunner* runner, std::vector<Operand> inputs,
+                    std::vector<Operand> outputs)
       : runner_(runner), inputs_(std::move(inputs)), outputs_(std::move(outputs)) {
     for (Operand& operand : inputs_) input_views_.push_back(operand.dense.view());
     for (Operand& operand : outputs_) output_views_.push_back(operand.dense.mutable_view());
@@ -41,16 +43,20 @@ class SimulatedInstance final : public KernelInstance {
 
   Status execute(const ExecuteArgs& args) override {
     for (std::size_t i = 0; i < inputs_.size(); ++i)
-      convert_layout(inputs_[i].decl.layout, args.inputs[i], Layout::row_major(), const_cast<void*>(input_views_[i].data), inputs_[i].decl.dtype, inputs_[i].dims);
+      convert_layout(inputs_[i].decl.layout, args.inputs[i], Layout::row_major(),
+                     const_cast<void*>(input_views_[i].data), inputs_[i].decl.dtype,
+                     inputs_[i].dims);
     if (runner_ != nullptr) {
       TESSERA_TRY(runner_->run(input_views_, output_views_, args.parallel));
     } else if (inputs_[0].decl.dtype == outputs_[0].decl.dtype) {
-      std::memcpy(output_views_[0].data, input_views_[0].data, static_cast<std::size_t>(input_views_[0].nbytes()));
+      std::memcpy(output_views_[0].data, input_views_[0].data,
+                  static_cast<std::size_t>(input_views_[0].nbytes()));
     } else {
       cast_elements(input_views_[0], output_views_[0], true);
     }
     for (std::size_t i = 0; i < outputs_.size(); ++i)
-      convert_layout(Layout::row_major(), output_views_[i].data, outputs_[i].decl.layout, args.outputs[i], outputs_[i].decl.dtype, outputs_[i].dims);
+      convert_layout(Layout::row_major(), output_views_[i].data, outputs_[i].decl.layout,
+                     args.outputs[i], outputs_[i].decl.dtype, outputs_[i].dims);
     return {};
   }
 
@@ -64,12 +70,15 @@ class SimulatedInstance final : public KernelInstance {
 
 class SimulatedKernel final : public LoadedKernel {
  public:
-  SimulatedKernel(const artefact::KernelSpec& spec, std::unique_ptr<reference::StepRunner> runner) : spec_(spec), runner_(std::move(runner)) {}
+  SimulatedKernel(const artefact::KernelSpec& spec, std::unique_ptr<reference::StepRunner> runner)
+      : spec_(spec), runner_(std::move(runner)) {}
 
-  Result<std::unique_ptr<KernelInstance>> instantiate(const InstanceDims& dims, int /*threads*/) const override {
+  Result<std::unique_ptr<KernelInstance>> instantiate(const InstanceDims& dims,
+                                                      int /*threads*/) const override {
     TESSERA_ASSIGN(auto inputs, make_operands(spec_.inputs, dims.inputs));
     TESSERA_ASSIGN(auto outputs, make_operands(spec_.outputs, dims.outputs));
-    return std::make_unique<SimulatedInstance>(runner_.get(), std::move(inputs), std::move(outputs));
+    return std::make_unique<SimulatedInstance>(runner_.get(), std::move(inputs),
+                                               std::move(outputs));
   }
 
  private:
@@ -85,10 +94,14 @@ class SimulatedRunDevice final : public HostRunDevice {
   [[nodiscard]] bool host_memory() const override { return false; }
   [[nodiscard]] bool simulated() const override { return true; }
 
-  Result<std::unique_ptr<LoadedKernel>> load(const artefact::KernelSpec& spec, std::span<const std::span<const std::byte>> constants) override {
+  Result<std::unique_ptr<LoadedKernel>> load(
+      const artefact::KernelSpec& spec,
+      std::span<const std::span<const std::byte>> constants) override {
     if (spec.steps.empty()) return std::make_unique<SimulatedKernel>(spec, nullptr);
     std::vector<TensorView> views;
-    for (std::size_t i = 0; i < constants.size(); ++i) views.push_back({spec.constants[i].dtype, *constant_dims(spec.constants[i].shape), constants[i].data()});
+    for (std::size_t i = 0; i < constants.size(); ++i)
+      views.push_back(
+          {spec.constants[i].dtype, *constant_dims(spec.constants[i].shape), constants[i].data()});
     TESSERA_ASSIGN(auto runner, reference::StepRunner::create(spec, std::move(views)));
     return std::make_unique<SimulatedKernel>(spec, std::move(runner));
   }
@@ -106,11 +119,13 @@ class SimulatedRunDevice final : public HostRunDevice {
     }
     HostRunDevice::release(buffer);
   }
-  Status copy_from_host(std::byte* device_data, const std::byte* host_data, std::int64_t size_bytes) override {
+  Status copy_from_host(std::byte* device_data, const std::byte* host_data,
+                        std::int64_t size_bytes) override {
     TESSERA_TRY(check_within(device_data, size_bytes));
     return HostRunDevice::copy_from_host(device_data, host_data, size_bytes);
   }
-  Status copy_to_host(std::byte* host_data, const std::byte* device_data, std::int64_t size_bytes) override {
+  Status copy_to_host(std::byte* host_data, const std::byte* device_data,
+                      std::int64_t size_bytes) override {
     TESSERA_TRY(check_within(device_data, size_bytes));
     return HostRunDevice::copy_to_host(host_data, device_data, size_bytes);
   }
@@ -119,8 +134,11 @@ class SimulatedRunDevice final : public HostRunDevice {
   Status check_within(const std::byte* data, std::int64_t size_bytes) {
     const std::lock_guard lock(mutex_);
     auto block = blocks_.upper_bound(data);
-    if (block != blocks_.begin() && (--block, data + size_bytes <= block->first + block->second)) return {};
-    return fail(ErrorCode::kInternal, fmt::format("device '{}': a copy of {} bytes leaves the device's memory", name_, size_bytes));
+    if (block != blocks_.begin() && (--block, data + size_bytes <= block->first + block->second))
+      return {};
+    return fail(ErrorCode::kInternal,
+                fmt::format("device '{}': a copy of {} bytes leaves the device's memory", name_,
+                            size_bytes));
   }
 
   std::string name_;
@@ -130,6 +148,8 @@ class SimulatedRunDevice final : public HostRunDevice {
 
 }  // namespace
 
-Result<std::unique_ptr<RunDevice>> make_simulated_run_device(const artefact::DeviceDecl& device) { return std::make_unique<SimulatedRunDevice>(device.name); }
+Result<std::unique_ptr<RunDevice>> make_simulated_run_device(const artefact::DeviceDecl& device) {
+  return std::make_unique<SimulatedRunDevice>(device.name);
+}
 
 }  // namespace tessera::backends::simulated

@@ -1,7 +1,8 @@
 #pragma once
 
-// The run half of simulated devices: tensors really lie in the declared layout and dtype, in memory that only the device touches;
-// numerics are those of the reference in the declared dtype. Its times are modelled, never measured.
+// The run half of simulated devices: tensors really lie in the declared layout and dtype, in memory
+// that only the device touches; numerics are those of the reference in the declared dtype. Its
+// times are modelled, never measured.
 
 #include <memory>
 
