@@ -39,6 +39,7 @@ function(tessera_test NAME)
   cmake_parse_arguments(ARG "" "" "SOURCES;LINK;LABELS" ${ARGN})
   add_executable(${NAME} ${ARG_SOURCES})
   target_link_libraries(${NAME} PRIVATE tessera_options tessera_testing ${ARG_LINK} GTest::gmock GTest::gtest GTest::gtest_main)
+  target_compile_options(${NAME} PRIVATE $<$<CONFIG:Release>:-O1>)  # they are compiled more often than they run
   add_test(NAME ${NAME} COMMAND ${NAME})
   tessera_test_properties(${NAME} ${ARG_LABELS})
   tessera_label_target(${NAME} ${ARG_LABELS})

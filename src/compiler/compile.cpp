@@ -201,7 +201,8 @@ Status Compilation::check_requirements(const plan::Target& target) const {
       elsewhere += fmt::format("\n  {} ({}) is on {}: {}", node.name, node.op, node.selected.device,
                                refusal.empty() ? "it costs less there" : refusal);
     }
-    if (!elsewhere.empty()) return fail(ErrorCode::kFailedPrecondition, name + ":" + elsewhere);
+    if (!elsewhere.empty())
+      return fail(ErrorCode::kFailedPrecondition, fmt::format("{}:{}", name, elsewhere));
   }
   return {};
 }

@@ -19,7 +19,7 @@ using Clock = std::chrono::steady_clock;
 
 constexpr std::size_t kMinSamples = 5;
 constexpr std::size_t kMaxSamples = 25;
-constexpr double kMinTotal_us = 3000;
+constexpr double kMinTotalUs = 3000;
 
 double elapsed_us(Clock::time_point since) {
   return std::chrono::duration<double, std::micro>(Clock::now() - since).count();
@@ -55,7 +55,7 @@ class Operand {
     auto* elements = static_cast<float*>(values->mutable_data());
     for (std::int64_t i = 0; i < values->numel(); ++i)
       elements[i] =
-          static_cast<float>(random()) / static_cast<float>(std::minstd_rand::max() / 2) - 1.0F;
+          2.0F * static_cast<float>(random()) / static_cast<float>(std::minstd_rand::max()) - 1.0F;
     cast_elements(values->view(), cast->mutable_view(), true);
     convert_layout(Layout::row_major(), cast->data(), decl.layout, buffer_.data, decl.dtype, dims_);
   }
@@ -149,12 +149,12 @@ Result<plan::CostEntry> Measurer::time_kernel(backends::RunDevice& device,
   Status status = instance->execute(args);
   std::vector<double> samples_us;
   for (double total_us = 0; status && samples_us.size() < kMaxSamples &&
-                            (samples_us.size() < kMinSamples || total_us < kMinTotal_us);) {
+                            (samples_us.size() < kMinSamples || total_us < kMinTotalUs);) {
     const auto begin = Clock::now();
     status = instance->execute(args);
     samples_us.push_back(elapsed_us(begin));
     total_us += samples_us.back();
-    if (samples_us.size() >= 3 && total_us > 40 * kMinTotal_us)
+    if (samples_us.size() >= 3 && total_us > 40 * kMinTotalUs)
       break;  // a slow kernel is known well enough
   }
   device.release(scratch);

@@ -123,8 +123,9 @@ Status GraphBuilder::build_main(onnx::GraphProto& proto, const ImportOptions& op
   TESSERA_TRY(fix_input_shapes(proto, options));
   TESSERA_TRY(add_main_inputs(proto, options, scope));
   for (auto& tensor : *proto.mutable_initializer()) {
+    const std::string name = tensor.name();
     TESSERA_ASSIGN(Tensor elements, read_tensor(std::move(tensor), external_));
-    TESSERA_TRY(add_initializer(scope, tensor.name(), std::move(elements)));
+    TESSERA_TRY(add_initializer(scope, name, std::move(elements)));
   }
   TESSERA_TRY(add_sparse_initializers(proto, scope));
   TESSERA_TRY(read_hints(proto, scope));

@@ -50,7 +50,7 @@ ops::Operand NodeUpgrade::constant(Tensor value) {
 std::vector<ops::Operand> NodeUpgrade::node(std::string op_type, ops::Attributes attributes,
                                             std::vector<ops::Operand> inputs,
                                             std::size_t output_count) {
-  const std::vector<ops::Operand> nothing(output_count, ops::kNoOperand);
+  std::vector<ops::Operand> nothing(output_count, ops::kNoOperand);
   if (!status_) return nothing;
   NewNode added;
   added.op = ops::find_op("", op_type);

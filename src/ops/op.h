@@ -23,7 +23,7 @@ namespace tessera::ops {
 struct OpSchema;
 
 // ---- Signature
-// -----------------------------------------------------------------------------------------------------------
+// ------------------------------------------------------------------------------------------------
 
 enum class AttrType : std::uint8_t {
   kInt,
@@ -62,7 +62,7 @@ struct TypeVariable {
 };
 
 // ---- Inference
-// -------------------------------------------------------------------------------------------------------------
+// ------------------------------------------------------------------------------------------------
 
 struct InferInput {
   bool present = false;  // an optional input may be omitted
@@ -92,7 +92,7 @@ struct InferContext {
 using InferFn = Status (*)(InferContext&);
 
 // ---- Reference kernel
-// --------------------------------------------------------------------------------------------------------
+// ------------------------------------------------------------------------------------------------
 
 // What a kernel sees of one call. The kernel asks for each output with the dims that it has worked
 // out.
@@ -125,7 +125,7 @@ class KernelContext {
 using KernelFn = Status (*)(KernelContext&);
 
 // ---- Structure and work
-// --------------------------------------------------------------------------------------------------------
+// ------------------------------------------------------------------------------------------------
 
 // How the iteration space relates operands and result.
 enum class Structure : std::uint8_t {
@@ -156,7 +156,7 @@ using WorkFn = Work (*)(const Attributes& attributes, std::span<const TensorSpec
                         std::span<const TensorSpec> outputs);
 
 // ---- Older versions
-// -----------------------------------------------------------------------------------------------------------------
+// ------------------------------------------------------------------------------------------------
 
 // A value as an upgrade sees it; -1 is an omitted input.
 using Operand = std::int32_t;
@@ -197,7 +197,7 @@ struct Upgrade {
 };
 
 // ---- The schema
-// ------------------------------------------------------------------------------------------------------------------------
+// ------------------------------------------------------------------------------------------------
 
 struct OpSchema {
   std::string_view domain;  // "" is ai.onnx

@@ -3,9 +3,10 @@
 // Models and data that stand beside the tree, too large for it. Tests that need some are skipped,
 // with the path that they looked for, where they are missing.
 //
-//   TESSERA_SHARED_OR_SKIP(inputs, "models/resnet50/inputs.npz");   // declares
-//   std::filesystem::path inputs TESSERA_MODEL_OR_SKIP(model, "resnet50");                       //
-//   declares std::filesystem::path model
+//   TESSERA_SHARED_OR_SKIP(inputs, "models/resnet50/inputs.npz");
+//   TESSERA_MODEL_OR_SKIP(model, "resnet50");
+//
+// Each declares a std::filesystem::path of the first name.
 
 #include <cstdlib>
 #include <filesystem>

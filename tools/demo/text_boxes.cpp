@@ -141,12 +141,27 @@ Result<std::vector<TextBox>> find_text_boxes(const Tensor& probability, const Bo
   return boxes;
 }
 
-bool agree(const std::vector<TextBox>& a, const std::vector<TextBox>& b, int tolerance_px) {
-  const auto close = [&](int left, int right) { return std::abs(left - right) <= tolerance_px; };
-  return std::ranges::equal(a, b, [&](const TextBox& left, const TextBox& right) {
-    return close(left.area.left, right.area.left) && close(left.area.top, right.area.top) &&
-           close(left.area.right, right.area.right) && close(left.area.bottom, right.area.bottom);
-  });
+Status check_agreement(const std::vector<TextBox>& mixed, const std::vector<TextBox>& cpu,
+                       int tolerance_px) {
+  if (mixed.size() != cpu.size())
+    return fail(
+        ErrorCode::kInternal,
+        fmt::format(
+            "the plans disagree: the mixed plan finds {} text boxes, the plan for the CPU {}",
+            mixed.size(), cpu.size()));
+  for (std::size_t i = 0; i < mixed.size(); ++i) {
+    const Rectangle& a = mixed[i].area;
+    const Rectangle& b = cpu[i].area;
+    const int apart = std::max({std::abs(a.left - b.left), std::abs(a.top - b.top),
+                                std::abs(a.right - b.right), std::abs(a.bottom - b.bottom)});
+    if (apart > tolerance_px)
+      return fail(
+          ErrorCode::kInternal,
+          fmt::format(
+              "the plans disagree: edges of text box {} are {} pixels apart, expected at most {}",
+              i, apart, tolerance_px));
+  }
+  return {};
 }
 
 double covered_share(const Rectangle& area, const Rectangle& box) {
@@ -155,6 +170,20 @@ double covered_share(const Rectangle& area, const Rectangle& box) {
   if (across <= 0 || down <= 0) return 0;
   return static_cast<double>(across) * down /
          (static_cast<double>(area.right - area.left) * (area.bottom - area.top));
+}
+
+Status check_lines_found(const std::vector<TextLine>& lines, const std::vector<TextBox>& boxes) {
+  constexpr double kMostOfIt = 0.8;
+  for (const TextLine& line : lines) {
+    double found = 0;
+    for (const TextBox& box : boxes) found += covered_share(bounds_of(line), box.area);
+    if (found < kMostOfIt)
+      return fail(ErrorCode::kInternal,
+                  fmt::format("the line '{}' was drawn, but only {:.0f} % of it lies in text "
+                              "boxes: expected at least {:.0f} %",
+                              line.text, found * 100, kMostOfIt * 100));
+  }
+  return {};
 }
 
 }  // namespace tessera::demo

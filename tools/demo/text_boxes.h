@@ -36,10 +36,16 @@ struct TextBox {
 Result<std::vector<TextBox>> find_text_boxes(const Tensor& probability,
                                              const BoxOptions& options = {});
 
-// As many boxes, each edge at most `tolerance_px` from the other's.
-bool agree(const std::vector<TextBox>& a, const std::vector<TextBox>& b, int tolerance_px);
+// The boxes of the mixed plan and those of the plan for the CPU: as many, each edge at most
+// `tolerance_px` from the other's. Errors: which of the two does not hold.
+Status check_agreement(const std::vector<TextBox>& mixed, const std::vector<TextBox>& cpu,
+                       int tolerance_px);
 
 // Share of `area` that `box` covers, in [0, 1].
 double covered_share(const Rectangle& area, const Rectangle& box);
+
+// Every line that was drawn lies in boxes, nearly: else the detector, as compiled, does not work.
+// Errors: the first line that does not.
+Status check_lines_found(const std::vector<TextLine>& lines, const std::vector<TextBox>& boxes);
 
 }  // namespace tessera::demo

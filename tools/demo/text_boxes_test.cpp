@@ -116,12 +116,28 @@ TEST(DetectorInputTest, NamesASideThatTheNetworkCannotHalve) {
             "picture: expected sides that are multiples of 32, found 64 x 33");
 }
 
-TEST(AgreeTest, AllowsForTheToleranceAndNoMore) {
-  const std::vector<TextBox> a = {{{10, 10, 20, 20}, 0.9}};
-  const std::vector<TextBox> near = {{{12, 10, 18, 20}, 0.8}};
-  EXPECT_TRUE(agree(a, near, 2));
-  EXPECT_FALSE(agree(a, near, 1));
-  EXPECT_FALSE(agree(a, {}, 100));
+TEST(CheckAgreementTest, AllowsForTheToleranceAndNoMore) {
+  const std::vector<TextBox> mixed = {{{10, 10, 20, 20}, 0.9}};
+  const std::vector<TextBox> cpu = {{{12, 10, 17, 20}, 0.8}};
+  EXPECT_TRUE(check_agreement(mixed, cpu, 3).has_value());
+  const auto apart = check_agreement(mixed, cpu, 2);
+  ASSERT_FALSE(apart.has_value());
+  EXPECT_EQ(apart.error().to_string(),
+            "the plans disagree: edges of text box 0 are 3 pixels apart, expected at most 2");
+  const auto count = check_agreement(mixed, {}, 100);
+  ASSERT_FALSE(count.has_value());
+  EXPECT_EQ(count.error().to_string(),
+            "the plans disagree: the mixed plan finds 1 text boxes, the plan for the CPU 0");
+}
+
+TEST(CheckLinesFoundTest, TakesTheBoxesOfALineTogetherAndNamesALineThatIsMissed) {
+  const std::vector<TextLine> lines = {{"AB", 0, 0, 10, {}}};  // 110 x 70 pixels
+  EXPECT_TRUE(check_lines_found(lines, {{{0, 0, 50, 70}, 1}, {{60, 0, 110, 70}, 1}}).has_value());
+  const auto missed = check_lines_found(lines, {{{0, 0, 55, 70}, 1}});
+  ASSERT_FALSE(missed.has_value());
+  EXPECT_EQ(
+      missed.error().to_string(),
+      "the line 'AB' was drawn, but only 50 % of it lies in text boxes: expected at least 80 %");
 }
 
 TEST(CoveredShareTest, IsTheShareOfTheArea) {

@@ -23,6 +23,7 @@ Status verify_segment(const ProgramImage& image, const TensorDecl& decl, std::ui
   const auto dims = constant_dims(decl.shape);
   if (!dims) return wrong("{}: a constant of symbolic shape {}", where, to_string(decl.shape));
   TESSERA_TRY_IN(checked_nbytes(decl.dtype, *dims), where);
+  TESSERA_TRY_IN(checked_nbytes(decl.dtype, padded_dims(decl.layout, *dims)), where);
   const auto expected = layout_nbytes(decl.layout, decl.dtype, *dims);
   const auto found = static_cast<std::int64_t>(image.segments[segment].bytes.size());
   if (expected != found)

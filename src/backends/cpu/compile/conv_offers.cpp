@@ -142,14 +142,12 @@ Offers offer_conv(const OfferRequest& request) {
     return refuse(fmt::format("{}: input 'X': expected a known number of channels",
                               draft.spec.steps[0].op_type));
   const Dims weights = plan->weight_dims;
-  const double flops =
-      plan->transposed
-          ? 2.0 * static_cast<double>(numel(weights)) *
-                static_cast<double>(
-                    numel(request.dims.inputs[static_cast<std::size_t>(plan->src_operand)]) /
-                    *src_channels)
-          : 2.0 * static_cast<double>(numel(dst)) *
-                static_cast<double>(numel(weights) / std::max<std::int64_t>(weights[0], 1));
+  // Each weight meets each position of the source (transposed), or of the result.
+  const std::int64_t positions =
+      plan->transposed ? numel(request.dims.inputs[static_cast<std::size_t>(plan->src_operand)]) /
+                             std::max<std::int64_t>(*src_channels, 1)
+                       : numel(dst) / std::max<std::int64_t>(dst[1], 1);
+  const double flops = 2.0 * static_cast<double>(positions) * static_cast<double>(numel(weights));
   Offers offers;
   for (const Way& way : ways(dst.size(), *src_channels)) {
     auto laid = with_layouts(draft, way);

@@ -44,7 +44,7 @@ const Family& reduce_family();
 const Family& layer_normalization_family();
 
 // ---- What families share
-// -------------------------------------------------------------------------------------------------------
+// ------------------------------------------------------------------------------------------------
 
 // A candidate with forms for every input and output: `input_layout(i)` and `output_layout(o)` by
 // position in the spec.

@@ -24,7 +24,7 @@ Candidate priced(Candidate candidate, const OfferRequest& request, double effici
 }
 
 // ---- Views
-// ---------------------------------------------------------------------------------------------------------------------
+// ------------------------------------------------------------------------------------------------
 
 // [N, C, 1, ...] of whole blocks: all layouts of it are one order in memory.
 bool is_channel_vector(const Shape& shape) {
@@ -58,10 +58,10 @@ Offers offer_view(const OfferRequest& request) {
     ways.emplace_back(Layout::channels_last(static_cast<int>(rank)), Layout{});
   }
   Offers offers;
-  for (const auto& [from, to] : ways) {
+  for (const auto& way : ways) {
     Candidate candidate = make_candidate(
-        request.draft, "cpu.view", [&](std::size_t i) { return i == 0 ? from : Layout{}; },
-        [&](std::size_t) { return to; });
+        request.draft, "cpu.view", [&](std::size_t i) { return i == 0 ? way.first : Layout{}; },
+        [&](std::size_t) { return way.second; });
     candidate = priced(std::move(candidate), request, 0.8);
     candidate.flops = 0;
     candidate.options["view"] = 1;
@@ -71,7 +71,7 @@ Offers offer_view(const OfferRequest& request) {
 }
 
 // ---- Concat and Split
-// ------------------------------------------------------------------------------------------------------------
+// ------------------------------------------------------------------------------------------------
 
 Result<std::size_t> axis_of(const artefact::KernelSpec& spec, std::size_t rank) {
   const auto signed_rank = static_cast<std::int64_t>(rank);
@@ -142,7 +142,7 @@ Offers offer_split(const OfferRequest& request) {
 }
 
 // ---- Index tables, Gather, Resize
-// ---------------------------------------------------------------------------------------------------
+// ------------------------------------------------------------------------------------------------
 
 Offers offer_strided(const OfferRequest& request) {
   const auto& spec = request.draft.spec;

@@ -119,9 +119,9 @@ dnnl_alg_kind_t algorithm(Eltwise eltwise) {
 }
 
 dnnl_alg_kind_t algorithm(Binary binary) {
-  constexpr std::array kinds = {dnnl_binary_add, dnnl_binary_sub, dnnl_binary_mul,
-                                dnnl_binary_div, dnnl_binary_max, dnnl_binary_min};
-  return kinds[static_cast<std::size_t>(binary)];
+  constexpr std::array kKinds = {dnnl_binary_add, dnnl_binary_sub, dnnl_binary_mul,
+                                 dnnl_binary_div, dnnl_binary_max, dnnl_binary_min};
+  return kKinds[static_cast<std::size_t>(binary)];
 }
 
 // Attributes with user scratch and post-ops; destroyed with the scope.
@@ -254,11 +254,11 @@ Result<std::shared_ptr<OnednnPrimitive>> OnednnPrimitive::describe(const PoolPro
   const dnnl_memory_desc_t src = to_md(problem.src);
   const dnnl_memory_desc_t dst = to_md(problem.dst);
   const Dims dilates = dilates_of(problem.dilations);
-  constexpr std::array kinds = {dnnl_pooling_max, dnnl_pooling_avg_include_padding,
-                                dnnl_pooling_avg_exclude_padding};
+  constexpr std::array kKinds = {dnnl_pooling_max, dnnl_pooling_avg_include_padding,
+                                 dnnl_pooling_avg_exclude_padding};
   dnnl_pooling_v2_desc_t op;
   TESSERA_TRY(check(dnnl_pooling_v2_forward_desc_init(
-                        &op, dnnl_forward_inference, kinds[static_cast<std::size_t>(problem.kind)],
+                        &op, dnnl_forward_inference, kKinds[static_cast<std::size_t>(problem.kind)],
                         &src, &dst, problem.strides.data(), problem.kernel.data(), dilates.data(),
                         problem.pads_begin.data(), problem.pads_end.data()),
                     "pooling"));

@@ -199,16 +199,16 @@ Result<ReducePlan> plan_reduce(const artefact::KernelSpec& spec, Constants const
     std::string_view name;
     ReduceKind kind;
   };
-  constexpr std::array kinds = {
+  constexpr std::array kKinds = {
       Entry{"ReduceSum", ReduceKind::kSum},       Entry{"ReduceMean", ReduceKind::kMean},
       Entry{"ReduceMax", ReduceKind::kMax},       Entry{"ReduceMin", ReduceKind::kMin},
       Entry{"ReduceProd", ReduceKind::kProd},     Entry{"ReduceSumSquare", ReduceKind::kSumSquare},
       Entry{"ReduceL1", ReduceKind::kL1},         Entry{"ReduceL2", ReduceKind::kL2},
       Entry{"ReduceLogSum", ReduceKind::kLogSum}, Entry{"ReduceLogSumExp", ReduceKind::kLogSumExp},
       Entry{"ArgMax", ReduceKind::kArgMax},       Entry{"ArgMin", ReduceKind::kArgMin}};
-  const auto entry = std::find_if(kinds.begin(), kinds.end(),
+  const auto entry = std::find_if(kKinds.begin(), kKinds.end(),
                                   [&](const Entry& e) { return e.name == step.op_type; });
-  if (entry == kinds.end())
+  if (entry == kKinds.end())
     return bad_spec(spec, fmt::format("expected a reduction, found {}", step.op_type));
   if (spec.inputs[0].dtype != DType::kFp32)
     return fail(ErrorCode::kUnimplemented, fmt::format("{}: expected fp32, found {}", step.op_type,

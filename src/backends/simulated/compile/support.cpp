@@ -67,7 +67,7 @@ bool holds(const AttributeRule& rule, const ir::WorkItem& item, const ir::Node& 
 }
 
 std::string found_text(const ir::WorkItem& item, const ir::Node& node, const std::string& name) {
-  if (const std::string text = text_of(node, name); !text.empty()) return text;
+  if (std::string text = text_of(node, name); !text.empty()) return text;
   const auto found = numbers_of(item, node, name);
   return found.size() == 1 ? fmt::format("{:g}", found.front())
                            : fmt::format("[{:g}]", fmt::join(found, ", "));
