@@ -73,7 +73,9 @@ std::string_view to_string(ops::AttrType type) {
 
 Status verify_attributes(const Node& node) {
   const auto& formals = node.op->attributes;
-  for (const auto& [name, value] : node.attributes.entries()) {
+  for (const auto& entry : node.attributes.entries()) {
+    const auto& name = entry.first;
+    const auto& value = entry.second;
     const auto formal =
         std::find_if(formals.begin(), formals.end(), [&](const auto& f) { return f.name == name; });
     if (formal == formals.end()) return invalid("attribute '{}' is unknown", name);

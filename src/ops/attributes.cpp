@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "base/error.h"
 
@@ -118,19 +119,19 @@ float Attributes::get_float(std::string_view name, float fallback) const {
 
 std::string Attributes::get_string(std::string_view name, std::string fallback) const {
   const auto* value = typed<std::string>(find(name));
-  return value != nullptr ? *value : fallback;
+  return value != nullptr ? *value : std::move(fallback);
 }
 
 std::vector<std::int64_t> Attributes::get_ints(std::string_view name,
                                                std::vector<std::int64_t> fallback) const {
   const auto* value = typed<std::vector<std::int64_t>>(find(name));
-  return value != nullptr ? *value : fallback;
+  return value != nullptr ? *value : std::move(fallback);
 }
 
 std::vector<float> Attributes::get_floats(std::string_view name,
                                           std::vector<float> fallback) const {
   const auto* value = typed<std::vector<float>>(find(name));
-  return value != nullptr ? *value : fallback;
+  return value != nullptr ? *value : std::move(fallback);
 }
 
 bool Attributes::equals(const Attributes& other) const {

@@ -123,8 +123,8 @@ T integer_power(T base, std::int64_t exponent) {
 template <typename T>
 T to_integer(double value) {
   if (std::isnan(value)) return T{0};
-  constexpr auto lowest = static_cast<double>(std::numeric_limits<T>::min());
-  constexpr auto highest = static_cast<double>(std::numeric_limits<T>::max());
+  const auto lowest = static_cast<double>(std::numeric_limits<T>::min());
+  const auto highest = static_cast<double>(std::numeric_limits<T>::max());
   if (value <= lowest) return std::numeric_limits<T>::min();
   if (value >= highest) return std::numeric_limits<T>::max();
   return static_cast<T>(value);

@@ -38,8 +38,8 @@ Status clip_kernel(KernelContext& context) {
     using T = typename decltype(tag)::type;
     using C = Compute<T>;
     using Limits = std::numeric_limits<C>;
-    constexpr C lowest = Limits::has_infinity ? -Limits::infinity() : Limits::lowest();
-    constexpr C highest = Limits::has_infinity ? Limits::infinity() : Limits::max();
+    const C lowest = Limits::has_infinity ? -Limits::infinity() : Limits::lowest();
+    const C highest = Limits::has_infinity ? Limits::infinity() : Limits::max();
     TESSERA_ASSIGN(const C low, limit<T>(context, 1, input->dtype, lowest));
     TESSERA_ASSIGN(const C high, limit<T>(context, 2, input->dtype, highest));
     return map_unary<T, T>(context, [low, high](C x) {

@@ -55,7 +55,7 @@ std::optional<Dim> dim_div(const Dim& a, const Dim& b) {
   const auto y = b.constant();
   if (y && *y == 0) return std::nullopt;
   if (x && y) return *y == -1 ? Dim(0) - a : Dim(*x / *y);
-  if (const auto exact = a.exact_div(b)) return exact;
+  if (auto exact = a.exact_div(b)) return exact;
   if (at_least(a, 0) && at_least(b, 1)) return floordiv(a, b);
   return std::nullopt;
 }

@@ -44,7 +44,10 @@ T fold_element(Fold fold, T old_value, T update) {
     case Fold::kNone: return update;
     case Fold::kAdd: return old_value + update;
     case Fold::kMul: return old_value * update;
+    // NaN, which differs from itself, wins.
+    // NOLINTNEXTLINE(misc-redundant-expression)
     case Fold::kMin: return update < old_value || update != update ? update : old_value;
+    // NOLINTNEXTLINE(misc-redundant-expression)
     case Fold::kMax: return update > old_value || update != update ? update : old_value;
   }
   return update;

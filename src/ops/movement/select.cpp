@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 #include <type_traits>
 
@@ -21,8 +22,8 @@ using OrderedTypes = decltype(join(NumericTypes{}, Types<bool, std::string>{}));
 template <typename T>
 bool comes_before(const T& a, const T& b) {
   if constexpr (std::is_floating_point_v<T>) {
-    if (a != a) return false;
-    if (b != b) return true;
+    if (std::isnan(a)) return false;
+    if (std::isnan(b)) return true;
   }
   return a < b;
 }

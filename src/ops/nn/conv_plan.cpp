@@ -165,7 +165,7 @@ Result<ConvPlan> plan_conv(std::string_view op, const Attributes& attributes,
 }
 
 Result<ConvPlan> plan_conv_transpose(const Attributes& attributes, const ConvOperands& operands) {
-  constexpr std::string_view op = "ConvTranspose";
+  const std::string_view op = "ConvTranspose";
   ConvPlan plan;
   TESSERA_TRY(check_ranks(op, operands));
   TESSERA_ASSIGN(plan.group, read_group(op, attributes));

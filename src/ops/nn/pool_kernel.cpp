@@ -87,8 +87,10 @@ std::int64_t largest(const T* plane, const TapTable& table, std::int64_t taps,
     }
     const auto value = load(plane[offset]);
     const auto top = load(plane[best]);
-    const bool value_is_nan = value != value;
-    if (value > top || (value_is_nan && top == top)) best = offset;
+    const auto is_nan = [](auto x) {
+      return x != x;  // NOLINT(misc-redundant-expression): integers have none
+    };
+    if (value > top || (is_nan(value) && !is_nan(top))) best = offset;
   }
   return best;
 }

@@ -148,7 +148,7 @@ Status matmul_integer_kernel(KernelContext& context) {
 }
 
 Status qlinear_matmul_kernel(KernelContext& context) {
-  constexpr std::string_view op = "QLinearMatMul";
+  const std::string_view op = "QLinearMatMul";
   TESSERA_ASSIGN(MatMulResult result, matmul_sums(context, op, {0, 2, 3, 5}));
   const MatMulSizes& sizes = result.sizes;
   TESSERA_ASSIGN(const MatrixParameter a_scale,
@@ -238,7 +238,7 @@ Status conv_integer_kernel(KernelContext& context) {
 }
 
 Status qlinear_conv_kernel(KernelContext& context) {
-  constexpr std::string_view op = "QLinearConv";
+  const std::string_view op = "QLinearConv";
   TESSERA_ASSIGN(ConvResult result, conv_sums(context, op, {0, 2, 3, 5, 8}));
   const TensorView* parameters[8] = {};
   for (const std::size_t i : {std::size_t{1}, std::size_t{4}, std::size_t{6}, std::size_t{7}}) {
