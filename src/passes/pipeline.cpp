@@ -44,8 +44,10 @@ Result<SimplifyResult> simplify(ir::Module& module, const PassOptions& options,
     if (std::none_of(std::begin(kSimplify), std::end(kSimplify),
                      [&](const Pass& pass) { return pass.name == name; })) {
       std::string known;
-      for (const Pass& pass : kSimplify)
-        known += (known.empty() ? "" : ", ") + std::string(pass.name);
+      for (const Pass& pass : kSimplify) {
+        if (!known.empty()) known += ", ";
+        known += pass.name;
+      }
       return fail(ErrorCode::kNotFound,
                   "no pass is named '" + name + "' (there are " + known + ")");
     }

@@ -349,10 +349,11 @@ void Builder::add_source_pairs() {
 // The forms that a node's choice reads are present.
 void Builder::add_reader_pairs() {
   for (const FormVariable& form : result_.forms)
-    for (const auto& [i, needs] : needs_[form.value])
-      add_pair(result_.node_variables[i], form.variable, [&](std::size_t a, std::size_t b) {
-        return b == 0 && needs[a] == form.form ? kForbidden : 0.0;
-      });
+    for (const auto& reader : needs_[form.value])
+      add_pair(result_.node_variables[reader.first], form.variable,
+               [&, &needs = reader.second](std::size_t a, std::size_t b) {
+                 return b == 0 && needs[a] == form.form ? kForbidden : 0.0;
+               });
 }
 
 // A converted form needs the step before it, from the same root.

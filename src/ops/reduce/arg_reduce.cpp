@@ -30,7 +30,9 @@ Status infer_arg_reduce(InferContext& context) {
 
 template <bool kLargest, typename C>
 bool better(C x, C best) {
+  // NOLINTNEXTLINE(misc-redundant-expression): NaN differs from itself
   if (best != best) return false;
+  // NOLINTNEXTLINE(misc-redundant-expression): NaN differs from itself
   return x != x || (kLargest ? x > best : x < best);
 }
 
@@ -61,6 +63,7 @@ Status arg_reduce_kernel(KernelContext& context) {
         std::int64_t at = 0;
         for_each_folded(plan, base, [&](std::int64_t offset, std::int64_t position) {
           const auto x = load(input->as<T>()[offset]);
+          // NOLINTNEXTLINE(misc-redundant-expression): NaN differs from itself
           const bool same = x == best || (x != x && best != best);
           if (better<kLargest>(x, best) || (last && same)) {
             best = x;

@@ -37,8 +37,10 @@ C fold_extreme(const Each& each, bool largest) {
   C result = largest ? Limits::lowest() : Limits::max();
   if constexpr (Limits::has_infinity) result = largest ? -Limits::infinity() : Limits::infinity();
   each([&](C x) {
-    if (result != result) return;  // NaN stays
+    // NOLINTBEGIN(misc-redundant-expression): NaN stays
+    if (result != result) return;
     if (x != x || (largest ? x > result : x < result)) result = x;
+    // NOLINTEND(misc-redundant-expression)
   });
   return result;
 }
@@ -89,9 +91,11 @@ C fold(const Each& each, std::int64_t count) {
     const auto sum = fold_sum<R, Exact>(each);
     if constexpr (kReal) return static_cast<C>(sum / static_cast<double>(count));
     if (count == 0) return C{0};
+    // NOLINTBEGIN(bugprone-integer-division): only integers come here
     if constexpr (std::is_signed_v<C>)
       return static_cast<C>(static_cast<std::int64_t>(sum) / count);
     return static_cast<C>(static_cast<std::uint64_t>(sum) / static_cast<std::uint64_t>(count));
+    // NOLINTEND(bugprone-integer-division)
   } else {
     return static_cast<C>(fold_sum<R, Exact>(each));
   }
