@@ -132,8 +132,7 @@ inline std::string describe(const backends::Candidate& candidate) {
 // nodes are one item: a node alone, or a cover.
 class BackendGraph {
  public:
-  explicit BackendGraph(const std::string& statements)
-      : module_(module_of_statements(statements)) {
+  explicit BackendGraph(const std::string& statements) : module_(module_of_statements(statements)) {
     const ir::Graph& graph = module_.methods[0].graph;
     Random random(11);
     for (ir::ValueId id = 0; id < graph.value_count(); ++id) {
@@ -172,8 +171,7 @@ class BackendGraph {
     if (!outputs) return outputs.error().to_string();
     const ir::WorkItem work = item();
     for (std::size_t i = 0; i < work.outputs.size(); ++i) {
-      const std::string problem =
-          difference((*outputs)[i], values_.at(work.outputs[i]), tolerance);
+      const std::string problem = difference((*outputs)[i], values_.at(work.outputs[i]), tolerance);
       if (!problem.empty()) return "output " + std::to_string(i) + ": " + problem;
     }
     return "";
@@ -233,8 +231,7 @@ class BackendGraph {
     std::vector<std::byte> bytes(
         static_cast<std::size_t>(layout_nbytes(form.layout, form.dtype, cast.dims())));
     convert_layout({}, cast.data(), form.layout, bytes.data(), form.dtype, cast.dims());
-    auto buffer =
-        std::make_unique<ScopedBuffer>(runner, static_cast<std::int64_t>(bytes.size()));
+    auto buffer = std::make_unique<ScopedBuffer>(runner, static_cast<std::int64_t>(bytes.size()));
     TESSERA_TRY(runner.copy_from_host(buffer->data(), bytes.data(), buffer->size_bytes()));
     return buffer;
   }
@@ -252,8 +249,7 @@ class BackendGraph {
     std::vector<Tensor> operands;
     for (const ir::ValueId id : node.inputs)
       operands.push_back(id == ir::kNoValue ? Tensor() : values_.at(id));
-    auto results =
-        ops::run_reference(*node.op, node.attributes, operands, node.outputs.size());
+    auto results = ops::run_reference(*node.op, node.attributes, operands, node.outputs.size());
     if (!results) {
       ADD_FAILURE() << node.name << ": " << results.error().to_string();
       return;
