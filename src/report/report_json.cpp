@@ -128,9 +128,9 @@ class Reader {
     return error_.empty() ? &*found : nullptr;
   }
   [[nodiscard]] Reader child(const char* key) const {
-    static const Json kEmpty = Json::object();
+    static const Json empty = Json::object();
     const Json* value = find(key);
-    return {value == nullptr ? kEmpty : *value, path_ + key + ".", error_};
+    return {value == nullptr ? empty : *value, path_ + key + ".", error_};
   }
   [[nodiscard]] bool failed() const { return !error_.empty(); }
   void fail_with(const char* key, std::string_view expected, const Json& found) const {

@@ -51,7 +51,7 @@ std::string refusals_of(const NodeEntry& node) {
   std::string text;
   for (const auto& [device, reason] : node.supported)
     if (!reason.empty() && device != "reference")
-      text += (text.empty() ? "" : "; ") + device + ": " + reason;
+      text += fmt::format("{}{}: {}", text.empty() ? "" : "; ", device, reason);
   return text;
 }
 

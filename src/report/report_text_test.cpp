@@ -41,7 +41,8 @@ prices: 5 from the table, 1 estimated
 TEST(ReportText, KeepsTablesWithinTheWidth) {
   const std::string text = to_text(small_report(), false, 60);
   EXPECT_THAT(text, Not(HasSubstr("npu: Pad")));
-  EXPECT_THAT(text, HasSubstr("\n  pad  Pad  cpu    cpu.pad nchw/fp32 200.0    measured  not ru\n"));
+  EXPECT_THAT(text,
+              HasSubstr("\n  pad  Pad  cpu    cpu.pad nchw/fp32 200.0    measured  not ru\n"));
 }
 
 TEST(ReportText, FoldsCoversUnlessVerbose) {
@@ -61,7 +62,8 @@ TEST(ReportText, SaysWhereThereIsNothing) {
   report.near_misses.assign(7, {"p", {"a", "b"}, "r"});
   const std::string text = to_text(report, false);
   EXPECT_THAT(text, HasSubstr("\ncrossings: none\n"));
-  EXPECT_THAT(text, HasSubstr("near misses: 7\n  p at a, b: r\n  p at a, b: r\n  p at a, b: r\n  p at a, b: r\n  p at a, b: r\nprices"));
+  EXPECT_THAT(text, HasSubstr("near misses: 7\n  p at a, b: r\n  p at a, b: r\n  p at a, b: r\n  p "
+                              "at a, b: r\n  p at a, b: r\nprices"));
 }
 
 TEST(Explain, TellsAllThatIsKnownOfANode) {
@@ -85,8 +87,10 @@ TEST(Explain, TellsAllThatIsKnownOfANode) {
   EXPECT_EQ(explain(report, "Relu_3"), conv) << "a source node finds the node that computes it";
   EXPECT_EQ(explain(report, "*"), pad + conv);
   EXPECT_EQ(explain(report, "Co?v_*"), conv);
-  EXPECT_EQ(explain(report, "Co?v"), "no node of the plan matches 'Co?v': it may have been folded away (see passes)\n");
-  EXPECT_EQ(explain(report, ""), "no node of the plan matches '': it may have been folded away (see passes)\n");
+  EXPECT_EQ(explain(report, "Co?v"),
+            "no node of the plan matches 'Co?v': it may have been folded away (see passes)\n");
+  EXPECT_EQ(explain(report, ""),
+            "no node of the plan matches '': it may have been folded away (see passes)\n");
 }
 
 TEST(Explain, GlobsOfManyStarsEnd) {

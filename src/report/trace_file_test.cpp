@@ -12,7 +12,15 @@ std::vector<TraceSpan> boundary_spans(double region_us, bool simulated) {
   return {{"pad", "compute", "cpu", "cpu.pad", {"Pad_1"}, 0, region_us, region_us, false},
           {"to nhwc", "layout", "cpu", "cpu.reorder", {}, region_us, 20, 20, false},
           {"p", "copy", "npu", "", {}, region_us + 20, 500, 500, false},
-          {"conv", "compute", "npu", "conv", {"Conv_2", "Relu_3"}, region_us + 600, region_us, region_us, simulated}};
+          {"conv",
+           "compute",
+           "npu",
+           "conv",
+           {"Conv_2", "Relu_3"},
+           region_us + 600,
+           region_us,
+           region_us,
+           simulated}};
 }
 
 std::string error_of(const std::string& text) {
@@ -37,39 +45,53 @@ TEST(TraceFile, ReadsWhatItWrote) {
 }
 
 TEST(TraceFile, IsChromesFormatWithAThreadPerDevice) {
-  EXPECT_EQ(to_chrome_json({{"pad", "compute", "cpu", "cpu.pad", {"Pad_1"}, 1, 2.5, 3, false}, {"p", "copy", "npu", "", {}, 4, 5, 6, true}}, 9),
-            R"({"schema":"tessera.trace/1.0","traceEvents":[{"name":"thread_name","ph":"M","pid":1,"tid":1,"args":{"name":"cpu"}},)"
-            R"({"name":"pad","cat":"compute","ph":"X","ts":1.0,"dur":2.5,"pid":1,"tid":1,"args":{"device":"cpu","kernel":"cpu.pad",)"
-            R"("source_nodes":["Pad_1"],"predicted_us":3.0,"simulated":false}},)"
-            R"({"name":"thread_name","ph":"M","pid":1,"tid":2,"args":{"name":"npu"}},)"
-            R"({"name":"p","cat":"copy","ph":"X","ts":4.0,"dur":5.0,"pid":1,"tid":2,"args":{"device":"npu","kernel":"",)"
-            R"("source_nodes":[],"predicted_us":6.0,"simulated":true}}],"otherData":{"total_us":9.0}})");
+  EXPECT_EQ(
+      to_chrome_json({{"pad", "compute", "cpu", "cpu.pad", {"Pad_1"}, 1, 2.5, 3, false},
+                      {"p", "copy", "npu", "", {}, 4, 5, 6, true}},
+                     9),
+      R"({"schema":"tessera.trace/1.0","traceEvents":[{"name":"thread_name","ph":"M","pid":1,"tid":1,"args":{"name":"cpu"}},)"
+      R"({"name":"pad","cat":"compute","ph":"X","ts":1.0,"dur":2.5,"pid":1,"tid":1,"args":{"device":"cpu","kernel":"cpu.pad",)"
+      R"("source_nodes":["Pad_1"],"predicted_us":3.0,"simulated":false}},)"
+      R"({"name":"thread_name","ph":"M","pid":1,"tid":2,"args":{"name":"npu"}},)"
+      R"({"name":"p","cat":"copy","ph":"X","ts":4.0,"dur":5.0,"pid":1,"tid":2,"args":{"device":"npu","kernel":"",)"
+      R"("source_nodes":[],"predicted_us":6.0,"simulated":true}}],"otherData":{"total_us":9.0}})");
 }
 
 TEST(TraceFile, RefusesWhatIsNoTrace) {
   EXPECT_EQ(error_of("]"), "not a trace: expected a JSON object");
   EXPECT_EQ(error_of("3"), "not a trace: expected a JSON object");
-  EXPECT_EQ(error_of(R"({"schema": 3})"), "not a trace: expected schema tessera.trace/1.0, found 3");
-  EXPECT_EQ(error_with("trace/1.0", "trace/2.0"), "not a trace: expected schema tessera.trace/1.0, found \"tessera.trace/2.0\"");
+  EXPECT_EQ(error_of(R"({"schema": 3})"),
+            "not a trace: expected schema tessera.trace/1.0, found 3");
+  EXPECT_EQ(error_with("trace/1.0", "trace/2.0"),
+            "not a trace: expected schema tessera.trace/1.0, found \"tessera.trace/2.0\"");
   EXPECT_EQ(error_with("traceEvents", "events"), "trace: expected a list 'traceEvents'");
 }
 
 TEST(TraceFile, NamesEventAndField) {
-  EXPECT_EQ(error_with(R"("name":"pad")", R"("name":7)"), "trace: event 1: 'name': expected a text, found 7");
-  EXPECT_EQ(error_with(R"("cat":"compute",)", ""), "trace: event 1: 'cat': expected a text, found nothing");
-  EXPECT_EQ(error_with(R"("ts":0.0)", R"("ts":"now")"), "trace: event 1: 'ts': expected a number, found \"now\"");
-  EXPECT_EQ(error_with(R"("dur":200.0)", R"("dur":[])"), "trace: event 1: 'dur': expected a number, found []");
-  EXPECT_EQ(error_with(R"("args":{"device":"cpu",)", R"("args":4,"x":{"device":"cpu",)"), "trace: event 1: 'args': expected an object");
-  EXPECT_EQ(error_with(R"("device":"cpu",)", ""), "trace: event 1: 'device': expected a text, found nothing");
+  EXPECT_EQ(error_with(R"("name":"pad")", R"("name":7)"),
+            "trace: event 1: 'name': expected a text, found 7");
+  EXPECT_EQ(error_with(R"("cat":"compute",)", ""),
+            "trace: event 1: 'cat': expected a text, found nothing");
+  EXPECT_EQ(error_with(R"("ts":0.0)", R"("ts":"now")"),
+            "trace: event 1: 'ts': expected a number, found \"now\"");
+  EXPECT_EQ(error_with(R"("dur":200.0)", R"("dur":[])"),
+            "trace: event 1: 'dur': expected a number, found []");
+  EXPECT_EQ(error_with(R"("args":{"device":"cpu",)", R"("args":4,"x":{"device":"cpu",)"),
+            "trace: event 1: 'args': expected an object");
+  EXPECT_EQ(error_with(R"("device":"cpu",)", ""),
+            "trace: event 1: 'device': expected a text, found nothing");
   EXPECT_EQ(error_with(R"("source_nodes":["Pad_1"])", R"("source_nodes":"Pad_1")"),
             "trace: event 1: 'source_nodes': expected a list of texts, found \"Pad_1\"");
-  EXPECT_EQ(error_with(R"("predicted_us":200.0)", R"("predicted_us":null)"), "trace: event 1: 'predicted_us': expected a number, found null");
-  EXPECT_EQ(error_with(R"("simulated":false)", R"("simulated":"no")"), "trace: event 1: 'simulated': expected true or false, found \"no\"");
-  EXPECT_EQ(error_with(R"("total_us":1000.0)", R"("total_us":"1 ms")"), "trace: 'otherData.total_us': expected a number, found \"1 ms\"");
+  EXPECT_EQ(error_with(R"("predicted_us":200.0)", R"("predicted_us":null)"),
+            "trace: event 1: 'predicted_us': expected a number, found null");
+  EXPECT_EQ(error_with(R"("simulated":false)", R"("simulated":"no")"),
+            "trace: event 1: 'simulated': expected true or false, found \"no\"");
+  EXPECT_EQ(error_with(R"("total_us":1000.0)", R"("total_us":"1 ms")"),
+            "trace: 'otherData.total_us': expected a number, found \"1 ms\"");
 }
 
-// On the modelled timeline the terms are the prices, with launches and waits as planned: 0.2 + 0.6 + 0.2 = 1.0 ms; with both
-// regions halved 0.8 ms, since the boundary stays.
+// On the modelled timeline the terms are the prices, with launches and waits as planned: 0.2 + 0.6
+// + 0.2 = 1.0 ms; with both regions halved 0.8 ms, since the boundary stays.
 TEST(AddExecution, ModelsTheBoundaryExample) {
   for (const double region_us : {200.0, 100.0}) {
     Report report = small_report();
@@ -97,7 +119,9 @@ TEST(AddExecution, AccountsForTheWallClock) {
   EXPECT_DOUBLE_EQ(sum.copy_us, 500);
   EXPECT_DOUBLE_EQ(sum.total_us, 1000);
   EXPECT_DOUBLE_EQ(sum.unaccounted_us, 80);
-  EXPECT_DOUBLE_EQ(sum.compute_us + sum.sync_us + sum.layout_us + sum.copy_us - sum.overlapped_us + sum.unaccounted_us, sum.total_us);
+  EXPECT_DOUBLE_EQ(sum.compute_us + sum.sync_us + sum.layout_us + sum.copy_us - sum.overlapped_us +
+                       sum.unaccounted_us,
+                   sum.total_us);
 }
 
 TEST(AddExecution, SaysWhereEachNodeRan) {
