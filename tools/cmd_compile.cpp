@@ -21,10 +21,12 @@ struct CompileArguments {
 
 std::string summary(const compiler::Compiled& compiled) {
   const auto& figures = compiled.report.assignment;
-  std::string text = fmt::format("cost {:.1f} us, lower bound {:.1f} us, gap {:.2f} %", figures.cost_us, figures.lower_bound_us, figures.gap * 100);
+  std::string text = fmt::format("cost {:.1f} us, lower bound {:.1f} us, gap {:.2f} %",
+                                 figures.cost_us, figures.lower_bound_us, figures.gap * 100);
   if (figures.greedy_us) text += fmt::format(", greedy {:.1f} us", *figures.greedy_us);
   if (figures.cpu_only_us) text += fmt::format(", cpu alone {:.1f} us", *figures.cpu_only_us);
-  text += fmt::format("; prices: {} from the table, {} estimated", compiled.report.price_hits, compiled.report.price_misses.size());
+  text += fmt::format("; prices: {} from the table, {} estimated", compiled.report.price_hits,
+                      compiled.report.price_misses.size());
   return text;
 }
 
@@ -35,20 +37,23 @@ void say_misses(const report::Report& report, bool all) {
       say(fmt::format("  ... and {} more (-v names all)", report.price_misses.size() - 3));
       break;
     }
-    say(fmt::format("  no price for {}{}", miss.key, miss.nearest.empty() ? "" : "; nearest " + miss.nearest));
+    say(fmt::format("  no price for {}{}", miss.key,
+                    miss.nearest.empty() ? "" : "; nearest " + miss.nearest));
   }
 }
 
 Status run_compile(const CompileArguments& arguments) {
   TESSERA_ASSIGN(const auto options, to_options(*arguments.flags));
   TESSERA_ASSIGN(const auto compiled, compiler::compile(arguments.model, options));
-  if (options.stop_after == compiler::Stage::kEmit) TESSERA_TRY(artefact::write_program(compiled.image, arguments.output));
+  if (options.stop_after == compiler::Stage::kEmit)
+    TESSERA_TRY(artefact::write_program(compiled.image, arguments.output));
   if (arguments.flags->json) {
     answer(report::to_json(compiled.report) + "\n");
   } else if (!arguments.flags->quiet) {
     say(summary(compiled));
     if (!options.cost_table.empty()) say_misses(compiled.report, arguments.flags->verbose);
-    say(fmt::format("tessera: compiled {} in {:.2f} s -> {}", arguments.model, compiled.total_ms / 1000, arguments.output));
+    say(fmt::format("tessera: compiled {} in {:.2f} s -> {}", arguments.model,
+                    compiled.total_ms / 1000, arguments.output));
   }
   return {};
 }
@@ -63,8 +68,10 @@ Status run_plan(const StageArguments& arguments) {
   TESSERA_ASSIGN(auto options, to_options(*arguments.flags));
   options.stop_after = compiler::Stage::kAllocate;
   TESSERA_ASSIGN(const auto compiled, compiler::compile(arguments.model, options));
-  if (arguments.flags->json) answer(report::to_json(compiled.report) + "\n");
-  else answer(report::to_text(compiled.report, arguments.flags->verbose, terminal_width()));
+  if (arguments.flags->json)
+    answer(report::to_json(compiled.report) + "\n");
+  else
+    answer(report::to_text(compiled.report, arguments.flags->verbose, terminal_width()));
   return {};
 }
 
@@ -75,24 +82,28 @@ Status run_dump(const StageArguments& arguments) {
     if (stage == options.stop_after) answer(text);
   };
   TESSERA_ASSIGN(const auto compiled, compiler::compile(arguments.model, options));
-  if (options.stop_after == compiler::Stage::kEmit || arguments.flags->json) answer(report::to_json(compiled.report) + "\n");
+  if (options.stop_after == compiler::Stage::kEmit || arguments.flags->json)
+    answer(report::to_json(compiled.report) + "\n");
   return {};
 }
 
 Status run_measure(const StageArguments& arguments) {
   TESSERA_ASSIGN(auto options, to_options(*arguments.flags));
-  if (options.cost_table.empty()) return fail(ErrorCode::kInvalidArgument, "measure: expected --cost-table FILE to write to");
+  if (options.cost_table.empty())
+    return fail(ErrorCode::kInvalidArgument, "measure: expected --cost-table FILE to write to");
   if (options.measure == plan::MeasureMode::kOff) options.measure = plan::MeasureMode::kMissing;
   options.stop_after = compiler::Stage::kAllocate;
   TESSERA_ASSIGN(const auto compiled, compiler::compile(arguments.model, options));
   TESSERA_ASSIGN(const auto table, plan::CostTable::load(options.cost_table));
-  say(fmt::format("tessera: {} holds {} prices; {} of this model still estimated ({:.1f} s)", options.cost_table.string(), table.size(),
-                  compiled.report.price_misses.size(), compiled.total_ms / 1000));
+  say(fmt::format("tessera: {} holds {} prices; {} of this model still estimated ({:.1f} s)",
+                  options.cost_table.string(), table.size(), compiled.report.price_misses.size(),
+                  compiled.total_ms / 1000));
   return {};
 }
 
 template <typename Run>
-std::shared_ptr<StageArguments> add_stage_command(CLI::App& app, Action& action, const char* name, const char* help, Run run) {
+std::shared_ptr<StageArguments> add_stage_command(CLI::App& app, Action& action, const char* name,
+                                                  const char* help, Run run) {
   auto* command = app.add_subcommand(name, help);
   auto arguments = std::make_shared<StageArguments>();
   command->add_option("MODEL", arguments->model, "ONNX file")->required();
@@ -119,12 +130,16 @@ void add_compile(CLI::App& app, Action& action) {
 }
 
 void add_plan(CLI::App& app, Action& action) {
-  add_stage_command(app, action, "plan", "Assignment and memory, without writing kernels", run_plan);
+  add_stage_command(app, action, "plan", "Assignment and memory, without writing kernels",
+                    run_plan);
 }
 
 void add_dump(CLI::App& app, Action& action) {
   auto arguments = add_stage_command(app, action, "dump", "The text form of one stage", run_dump);
-  app.get_subcommand("dump")->add_option("--stage", arguments->stage, "import, infer, simplify, fuse, enumerate, price, assign, legalize, schedule, allocate, emit")
+  app.get_subcommand("dump")
+      ->add_option("--stage", arguments->stage,
+                   "import, infer, simplify, fuse, enumerate, price, assign, legalize, schedule, "
+                   "allocate, emit")
       ->check([](const std::string& name) {
         const auto stage = compiler::stage_from_string(name);
         return stage ? std::string() : stage.error().to_string();
@@ -132,7 +147,8 @@ void add_dump(CLI::App& app, Action& action) {
 }
 
 void add_measure(CLI::App& app, Action& action) {
-  add_stage_command(app, action, "measure", "Measure the prices that a model needs, into a cost table", run_measure);
+  add_stage_command(app, action, "measure",
+                    "Measure the prices that a model needs, into a cost table", run_measure);
 }
 
 }  // namespace tessera::tools

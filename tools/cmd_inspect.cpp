@@ -17,20 +17,32 @@ struct InspectArguments {
 };
 
 std::string inspection_text(const importer::Inspection& found) {
-  std::string text = fmt::format("producer {}, IR version {}\n", found.producer.empty() ? "unknown" : found.producer, found.ir_version);
-  for (const auto& [domain, version] : found.opsets) text += fmt::format("opset {} {}\n", domain, version);
-  for (const auto& [name, type] : found.inputs) text += fmt::format("input '{}' {}\n", name, type.to_string());
-  for (const auto& [name, type] : found.outputs) text += fmt::format("output '{}' {}\n", name, type.to_string());
-  for (const auto& [name, count] : found.operators) text += fmt::format("operator {} {}\n", name, count);
-  for (const auto& entry : found.unsupported) text += fmt::format("UNSUPPORTED {} ({} {}), first in node '{}': {}\n", entry.op, entry.domain, entry.version, entry.node, entry.reason);
+  std::string text =
+      fmt::format("producer {}, IR version {}\n",
+                  found.producer.empty() ? "unknown" : found.producer, found.ir_version);
+  for (const auto& [domain, version] : found.opsets)
+    text += fmt::format("opset {} {}\n", domain, version);
+  for (const auto& [name, type] : found.inputs)
+    text += fmt::format("input '{}' {}\n", name, type.to_string());
+  for (const auto& [name, type] : found.outputs)
+    text += fmt::format("output '{}' {}\n", name, type.to_string());
+  for (const auto& [name, count] : found.operators)
+    text += fmt::format("operator {} {}\n", name, count);
+  for (const auto& entry : found.unsupported)
+    text += fmt::format("UNSUPPORTED {} ({} {}), first in node '{}': {}\n", entry.op, entry.domain,
+                        entry.version, entry.node, entry.reason);
   return text;
 }
 
 nlohmann::ordered_json inspection_json(const importer::Inspection& found) {
-  nlohmann::ordered_json json = {{"schema", "tessera.inspect/1.0"}, {"producer", found.producer}, {"ir_version", found.ir_version}, {"opsets", found.opsets}};
+  nlohmann::ordered_json json = {{"schema", "tessera.inspect/1.0"},
+                                 {"producer", found.producer},
+                                 {"ir_version", found.ir_version},
+                                 {"opsets", found.opsets}};
   const auto values = [](const auto& list) {
     auto array = nlohmann::ordered_json::array();
-    for (const auto& [name, type] : list) array.push_back({{"name", name}, {"type", type.to_string()}});
+    for (const auto& [name, type] : list)
+      array.push_back({{"name", name}, {"type", type.to_string()}});
     return array;
   };
   json["inputs"] = values(found.inputs);
@@ -38,7 +50,12 @@ nlohmann::ordered_json inspection_json(const importer::Inspection& found) {
   json["operators"] = found.operators;
   json["unsupported"] = nlohmann::ordered_json::array();
   for (const auto& entry : found.unsupported)
-    json["unsupported"].push_back({{"op", entry.op}, {"domain", entry.domain}, {"version", entry.version}, {"node", entry.node}, {"nearest", entry.nearest}, {"reason", entry.reason}});
+    json["unsupported"].push_back({{"op", entry.op},
+                                   {"domain", entry.domain},
+                                   {"version", entry.version},
+                                   {"node", entry.node},
+                                   {"nearest", entry.nearest},
+                                   {"reason", entry.reason}});
   return json;
 }
 
@@ -56,18 +73,28 @@ struct DevicesArguments {
 Status run_devices(const DevicesArguments& arguments) {
   std::vector<std::string> entries = backends::available_devices();
   entries.insert(entries.end(), arguments.profiles.begin(), arguments.profiles.end());
-  nlohmann::ordered_json json = {{"schema", "tessera.devices/1.0"}, {"devices", nlohmann::ordered_json::array()}};
+  nlohmann::ordered_json json = {{"schema", "tessera.devices/1.0"},
+                                 {"devices", nlohmann::ordered_json::array()}};
   std::string text;
   for (const std::string& entry : entries) {
     TESSERA_ASSIGN(const auto device, backends::make_compile_device(entry));
     const auto& info = device->info();
     const auto identity = device->identity();
-    text += fmt::format("{}: {}, memory {}, {} rates\n", info.name, info.simulated ? "simulated" : "real", info.memory, info.rates_measured ? "measured" : "stated");
+    text += fmt::format("{}: {}, memory {}, {} rates\n", info.name,
+                        info.simulated ? "simulated" : "real", info.memory,
+                        info.rates_measured ? "measured" : "stated");
     for (const auto& [key, value] : identity) text += fmt::format("  {}: {}\n", key, value);
-    for (const auto& [dtype, gflops] : info.rates.gflops) text += fmt::format("  {}: {:g} GFLOP/s\n", to_string(dtype), gflops);
-    text += fmt::format("  memory: {:g} GB/s; launch {:g} us, sync {:g} us\n", info.rates.memory_gb_per_s, info.rates.launch_us, info.rates.sync_us);
-    json["devices"].push_back({{"name", info.name}, {"kind", info.simulated ? "simulated" : "real"}, {"memory", info.memory}, {"identity", identity},
-                               {"memory_gb_per_s", info.rates.memory_gb_per_s}, {"launch_us", info.rates.launch_us}, {"sync_us", info.rates.sync_us}});
+    for (const auto& [dtype, gflops] : info.rates.gflops)
+      text += fmt::format("  {}: {:g} GFLOP/s\n", to_string(dtype), gflops);
+    text += fmt::format("  memory: {:g} GB/s; launch {:g} us, sync {:g} us\n",
+                        info.rates.memory_gb_per_s, info.rates.launch_us, info.rates.sync_us);
+    json["devices"].push_back({{"name", info.name},
+                               {"kind", info.simulated ? "simulated" : "real"},
+                               {"memory", info.memory},
+                               {"identity", identity},
+                               {"memory_gb_per_s", info.rates.memory_gb_per_s},
+                               {"launch_us", info.rates.launch_us},
+                               {"sync_us", info.rates.sync_us}});
   }
   answer(arguments.json ? json.dump() + "\n" : text);
   return {};
@@ -76,7 +103,8 @@ Status run_devices(const DevicesArguments& arguments) {
 }  // namespace
 
 void add_inspect(CLI::App& app, Action& action) {
-  auto* command = app.add_subcommand("inspect", "Inputs, outputs, operators, and all that is unsupported at once");
+  auto* command = app.add_subcommand(
+      "inspect", "Inputs, outputs, operators, and all that is unsupported at once");
   auto arguments = std::make_shared<InspectArguments>();
   command->add_option("MODEL", arguments->model, "ONNX file")->required();
   command->add_flag("--json", arguments->json, "One line of JSON");

@@ -6,11 +6,11 @@
 #include <filesystem>
 
 #include "artefact/read/reader.h"
+#include "base/file.h"
 #include "commands.h"
 #include "compare.h"
 #include "compile_flags.h"
 #include "console.h"
-#include "base/file.h"
 #include "io/npy.h"
 #include "io/npz.h"
 #include "io/tensor_proto.h"
@@ -47,7 +47,9 @@ Status write_outputs(const RunArguments& arguments, const io::NamedTensors& outp
   const std::filesystem::path folder = arguments.output_dir;
   std::error_code error;
   std::filesystem::create_directories(folder, error);
-  if (error) return fail(ErrorCode::kFailedPrecondition, fmt::format("{}: {}", folder.string(), error.message()));
+  if (error)
+    return fail(ErrorCode::kFailedPrecondition,
+                fmt::format("{}: {}", folder.string(), error.message()));
   if (arguments.output_format == "npz") return io::write_npz(folder / "outputs.npz", outputs);
   for (std::size_t i = 0; i < outputs.size(); ++i) {
     const auto& [name, tensor] = outputs[i];
@@ -61,7 +63,8 @@ Status write_outputs(const RunArguments& arguments, const io::NamedTensors& outp
 }
 
 // Runs the model on the reference alone and compares every element.
-Status compare_with_reference(const RunArguments& arguments, const io::NamedTensors& inputs, const io::NamedTensors& outputs) {
+Status compare_with_reference(const RunArguments& arguments, const io::NamedTensors& inputs,
+                              const io::NamedTensors& outputs) {
   CompileFlags flags = *arguments.flags;
   flags.devices = "reference";
   flags.precision = "fp32";
@@ -69,34 +72,48 @@ Status compare_with_reference(const RunArguments& arguments, const io::NamedTens
   flags.cost_table.clear();
   flags.permits = flags.forbids = flags.pins = flags.requirements = {};
   TESSERA_ASSIGN(const Runnable reference, open_runnable(arguments.path, flags, ""));
-  if (!reference.from_model) return fail(ErrorCode::kInvalidArgument, "--compare reference: expected a model; an artefact holds no plan for the reference");
+  if (!reference.from_model)
+    return fail(
+        ErrorCode::kInvalidArgument,
+        "--compare reference: expected a model; an artefact holds no plan for the reference");
   TESSERA_ASSIGN(const auto executor, runtime::Executor::create(reference.program, {.threads = 2}));
   TESSERA_TRY(bind_inputs(*executor, inputs));
   TESSERA_TRY(executor->run());
   TESSERA_ASSIGN(const auto expected, copy_outputs(*executor));
   std::string wrong;
   for (std::size_t i = 0; i < outputs.size(); ++i) {
-    const Difference difference = compare(expected[i].second, outputs[i].second, arguments.rtol, arguments.atol);
+    const Difference difference =
+        compare(expected[i].second, outputs[i].second, arguments.rtol, arguments.atol);
     const auto line = difference.problem.empty()
-                          ? fmt::format("output '{}': largest difference {:.3g} (largest element {:.3g}), {} elements outside rtol {:g}, atol {:g}", outputs[i].first,
-                                        difference.max_abs, difference.max_expected, difference.outside, arguments.rtol, arguments.atol)
+                          ? fmt::format(
+                                "output '{}': largest difference {:.3g} (largest element {:.3g}), "
+                                "{} elements outside rtol {:g}, atol {:g}",
+                                outputs[i].first, difference.max_abs, difference.max_expected,
+                                difference.outside, arguments.rtol, arguments.atol)
                           : fmt::format("output '{}': {}", outputs[i].first, difference.problem);
     say(line);
     if (!difference.problem.empty() || difference.outside > 0) wrong += "\n  " + line;
   }
-  if (!wrong.empty()) return fail(ErrorCode::kInternal, "the outputs disagree with the reference:" + wrong);
+  if (!wrong.empty())
+    return fail(ErrorCode::kInternal, "the outputs disagree with the reference:" + wrong);
   return {};
 }
 
-Status finish_trace(const RunArguments& arguments, const runtime::Executor& executor, report::Report& report) {
+Status finish_trace(const RunArguments& arguments, const runtime::Executor& executor,
+                    report::Report& report) {
   const auto spans = trace_spans(executor);
   report::add_execution(report, spans, static_cast<double>(executor.trace().total_ns) / 1000);
-  if (!arguments.trace.empty()) TESSERA_TRY(write_file_atomically(arguments.trace, report::to_chrome_json(spans, static_cast<double>(executor.trace().total_ns) / 1000)));
+  if (!arguments.trace.empty())
+    TESSERA_TRY(write_file_atomically(
+        arguments.trace,
+        report::to_chrome_json(spans, static_cast<double>(executor.trace().total_ns) / 1000)));
   if (!arguments.strict) return {};
   for (const report::NodeEntry& node : report.nodes)
     if (!node.executed || node.executed->device != node.selected.device)
-      return fail(ErrorCode::kFailedPrecondition, fmt::format("--strict: node '{}' ({}): selected {}, executed {}", node.name, node.op, node.selected.device,
-                                                              node.executed ? node.executed->device : "nowhere"));
+      return fail(
+          ErrorCode::kFailedPrecondition,
+          fmt::format("--strict: node '{}' ({}): selected {}, executed {}", node.name, node.op,
+                      node.selected.device, node.executed ? node.executed->device : "nowhere"));
   return {};
 }
 
@@ -104,14 +121,18 @@ Status run_run(const RunArguments& arguments) {
   TESSERA_ASSIGN(auto runnable, open_runnable(arguments.path, *arguments.flags, arguments.plan));
   const bool traced = !arguments.trace.empty() || arguments.strict;
   TESSERA_ASSIGN(const auto options, to_options(*arguments.flags));
-  TESSERA_ASSIGN(const auto executor, runtime::Executor::create(runnable.program, {.threads = options.threads, .trace = traced}));
+  TESSERA_ASSIGN(
+      const auto executor,
+      runtime::Executor::create(runnable.program, {.threads = options.threads, .trace = traced}));
   TESSERA_ASSIGN(const auto inputs, gather_inputs(runnable.program->method(), arguments.inputs));
   TESSERA_TRY(bind_inputs(*executor, inputs));
   std::vector<double> times_us;
   for (int i = 0; i < arguments.repeat; ++i) {
     const auto start = std::chrono::steady_clock::now();
     TESSERA_TRY(executor->run());
-    times_us.push_back(std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - start).count());
+    times_us.push_back(
+        std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - start)
+            .count());
     if (options.cancel.stop_requested()) return fail(ErrorCode::kCancelled, "stopped");
   }
   TESSERA_ASSIGN(const auto outputs, copy_outputs(*executor));
@@ -123,9 +144,12 @@ Status run_run(const RunArguments& arguments) {
     return {};
   }
   if (arguments.flags->quiet) return {};
-  for (const auto& [name, tensor] : outputs) say(fmt::format("output '{}': {}[{}]", name, to_string(tensor.dtype()), to_string(tensor.dims())));
+  for (const auto& [name, tensor] : outputs)
+    say(fmt::format("output '{}': {}[{}]", name, to_string(tensor.dtype()),
+                    to_string(tensor.dims())));
   std::ranges::sort(times_us);
-  say(fmt::format("tessera: ran {} time{}, median {:.1f} us", times_us.size(), times_us.size() == 1 ? "" : "s", times_us[times_us.size() / 2]));
+  say(fmt::format("tessera: ran {} time{}, median {:.1f} us", times_us.size(),
+                  times_us.size() == 1 ? "" : "s", times_us[times_us.size() / 2]));
   return {};
 }
 
@@ -146,8 +170,11 @@ Status run_report(const ReportArguments& arguments) {
     if (!spans) return tl::unexpected(in_context(std::move(spans).error(), arguments.trace));
     report::add_execution(report, spans->spans, spans->total_us);
   }
-  if (!arguments.why.empty()) answer(report::explain(report, arguments.why));
-  else answer(arguments.json ? report::to_json(report) + "\n" : report::to_text(report, arguments.verbose, terminal_width()));
+  if (!arguments.why.empty())
+    answer(report::explain(report, arguments.why));
+  else
+    answer(arguments.json ? report::to_json(report) + "\n"
+                          : report::to_text(report, arguments.verbose, terminal_width()));
   return {};
 }
 
@@ -157,19 +184,27 @@ void add_run(CLI::App& app, Action& action) {
   auto* command = app.add_subcommand("run", "Run a model or an artefact");
   auto arguments = std::make_shared<RunArguments>();
   command->add_option("MODEL", arguments->path, "ONNX file or artefact")->required();
-  command->add_option("--inputs,--input", arguments->inputs.files, "F.npz, NAME=F.npy or NAME=F.pb");
+  command->add_option("--inputs,--input", arguments->inputs.files,
+                      "F.npz, NAME=F.npy or NAME=F.pb");
   command->add_flag("--random", arguments->inputs.random, "Draw the inputs that are not given");
   command->add_option("--seed", arguments->inputs.seed, "Seed of --random");
   command->add_option("--outputs", arguments->outputs, "Write all outputs to F.npz");
   command->add_option("--output-dir", arguments->output_dir, "Write outputs into a folder");
-  command->add_option("--output-format", arguments->output_format, "npz, npy or pb")->check(CLI::IsMember({"npz", "npy", "pb"}));
+  command->add_option("--output-format", arguments->output_format, "npz, npy or pb")
+      ->check(CLI::IsMember({"npz", "npy", "pb"}));
   command->add_option("--trace", arguments->trace, "Write a trace (Chrome, Perfetto)");
-  command->add_option("--compare", arguments->compare, "reference: compare every element with the reference backend")->check(CLI::IsMember({"reference"}));
+  command
+      ->add_option("--compare", arguments->compare,
+                   "reference: compare every element with the reference backend")
+      ->check(CLI::IsMember({"reference"}));
   command->add_option("--rtol", arguments->rtol, "Relative tolerance of --compare");
-  command->add_option("--atol", arguments->atol, "Absolute tolerance of --compare, in units of the largest element");
+  command->add_option("--atol", arguments->atol,
+                      "Absolute tolerance of --compare, in units of the largest element");
   command->add_option("--plan", arguments->plan, "Which plan of the artefact: main, or cpu");
-  command->add_option("--repeat", arguments->repeat, "Run so many times")->check(CLI::PositiveNumber);
-  command->add_flag("--strict", arguments->strict, "Fail unless every node ran where it was placed");
+  command->add_option("--repeat", arguments->repeat, "Run so many times")
+      ->check(CLI::PositiveNumber);
+  command->add_flag("--strict", arguments->strict,
+                    "Fail unless every node ran where it was placed");
   arguments->flags = add_compile_flags(*command);
   command->callback([=, &action] {
     check_usage(*arguments->flags);

@@ -25,7 +25,8 @@ Result<std::string> read_text(const std::string& path) {
   std::string text;
   std::string block(1 << 16, '\0');
   int count = 0;
-  while ((count = gzread(file, block.data(), static_cast<unsigned>(block.size()))) > 0) text.append(block, 0, static_cast<std::size_t>(count));
+  while ((count = gzread(file, block.data(), static_cast<unsigned>(block.size()))) > 0)
+    text.append(block, 0, static_cast<std::size_t>(count));
   const bool damaged = count < 0 || gzclose(file) != Z_OK;
   if (damaged) return fail(ErrorCode::kDataLoss, path + ": not a whole gzip file");
   return text;
@@ -43,11 +44,17 @@ Status run_solve(const SolveArguments& arguments) {
   solve::SolveOptions options;
   options.node_limit = arguments.node_limit;
   options.cancel = cancellation();
-  options.progress = [](const solve::SolveProgress& progress) { show_progress(fmt::format("{} nodes, best {:.6g}", progress.search_nodes, progress.best_cost), 0); };
+  options.progress = [](const solve::SolveProgress& progress) {
+    show_progress(fmt::format("{} nodes, best {:.6g}", progress.search_nodes, progress.best_cost),
+                  0);
+  };
   const auto start = std::chrono::steady_clock::now();
   TESSERA_ASSIGN(const auto solution, solve::solve(*problem, options));
   TESSERA_TRY(solve::validate(*problem, solution));
-  answer(solve::print_solution(solution, std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count()) + "\n");
+  answer(solve::print_solution(
+             solution,
+             std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count()) +
+         "\n");
   return {};
 }
 
@@ -62,7 +69,8 @@ Status run_allocate(const AllocateArguments& arguments) {
   TESSERA_ASSIGN(const std::string text, read_text(arguments.path));
   auto table = solve::parse_memory(text);
   if (!table) return tl::unexpected(in_context(std::move(table).error(), arguments.path));
-  if (arguments.capacity_bytes >= 0 && !arguments.minimise) table->problem.capacity_bytes = arguments.capacity_bytes;
+  if (arguments.capacity_bytes >= 0 && !arguments.minimise)
+    table->problem.capacity_bytes = arguments.capacity_bytes;
   TESSERA_ASSIGN(const auto solution, solve::allocate_greedy(table->problem));
   TESSERA_TRY(solve::validate(table->problem, solution));
   const std::string csv = solve::print_memory(table->problem, &solution);
@@ -71,7 +79,8 @@ Status run_allocate(const AllocateArguments& arguments) {
   } else {
     TESSERA_TRY(write_file_atomically(arguments.output, csv));
   }
-  say(fmt::format("tessera: arena {} bytes, peak live {} bytes, {} buffers", solution.arena_bytes, solution.peak_live_bytes, table->problem.buffers.size()));
+  say(fmt::format("tessera: arena {} bytes, peak live {} bytes, {} buffers", solution.arena_bytes,
+                  solution.peak_live_bytes, table->problem.buffers.size()));
   return {};
 }
 
@@ -90,7 +99,8 @@ void add_allocate(CLI::App& app, Action& action) {
   auto arguments = std::make_shared<AllocateArguments>();
   command->add_option("FILE", arguments->path, "CSV file")->required();
   command->add_option("--capacity", arguments->capacity_bytes, "Bytes that the arena may have");
-  command->add_flag("--minimise", arguments->minimise, "The smallest arena found, whatever the capacity");
+  command->add_flag("--minimise", arguments->minimise,
+                    "The smallest arena found, whatever the capacity");
   command->add_option("-o,--output", arguments->output, "Write the table to a file");
   command->callback([=, &action] { action = [=] { return run_allocate(*arguments); }; });
 }

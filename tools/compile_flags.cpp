@@ -15,7 +15,8 @@ Result<std::int64_t> parse_number(std::string_view text) {
   std::int64_t value = 0;
   const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (code != std::errc() || end != text.data() + text.size() || value < 0)
-    return fail(ErrorCode::kInvalidArgument, fmt::format("expected a number of at least 0, found '{}'", text));
+    return fail(ErrorCode::kInvalidArgument,
+                fmt::format("expected a number of at least 0, found '{}'", text));
   return value;
 }
 
@@ -30,10 +31,13 @@ std::vector<std::string> split(std::string_view text, std::string_view separator
 }
 
 // "KEY=VALUE" at the last '=' (names of values may hold one).
-Result<std::pair<std::string, std::string>> parse_pair(std::string_view option, const std::string& word, std::string_view form) {
+Result<std::pair<std::string, std::string>> parse_pair(std::string_view option,
+                                                       const std::string& word,
+                                                       std::string_view form) {
   const auto at = word.rfind('=');
   if (at == std::string::npos || at == 0 || at + 1 == word.size())
-    return fail(ErrorCode::kInvalidArgument, fmt::format("{}: expected {}, found '{}'", option, form, word));
+    return fail(ErrorCode::kInvalidArgument,
+                fmt::format("{}: expected {}, found '{}'", option, form, word));
   return std::pair{word.substr(0, at), word.substr(at + 1)};
 }
 
@@ -41,7 +45,8 @@ Status add_shapes(const CompileFlags& flags, compiler::CompileOptions& options) 
   for (const std::string& word : flags.shapes) {
     TESSERA_ASSIGN(const auto pair, parse_pair("--shape", word, "NAME=1x3x640x640"));
     auto dims = parse_dims(pair.second);
-    if (!dims) return tl::unexpected(in_context(std::move(dims).error(), fmt::format("--shape {}", word)));
+    if (!dims)
+      return tl::unexpected(in_context(std::move(dims).error(), fmt::format("--shape {}", word)));
     options.shapes[pair.first] = *dims;
   }
   for (const std::string& word : flags.ranges) {
@@ -50,7 +55,8 @@ Status add_shapes(const CompileFlags& flags, compiler::CompileOptions& options) 
     const auto min = parse_number(ends.front());
     const auto max = parse_number(ends.back());
     if (ends.size() != 2 || !min || !max || *min > *max)
-      return fail(ErrorCode::kInvalidArgument, fmt::format("--range: expected SYMBOL=1..8, found '{}'", word));
+      return fail(ErrorCode::kInvalidArgument,
+                  fmt::format("--range: expected SYMBOL=1..8, found '{}'", word));
     options.ranges[pair.first] = {*min, *max};
   }
   for (const std::string& word : flags.states) {
@@ -66,7 +72,8 @@ Status add_rules(const CompileFlags& flags, compiler::CompileOptions& options) {
     // The first '=' here: devices have no '=' in their names, globs may.
     const auto at = word.find('=');
     if (at == std::string::npos || at == 0 || at + 1 == word.size())
-      return fail(ErrorCode::kInvalidArgument, fmt::format("{}: expected DEVICE=GLOB, found '{}'", option, word));
+      return fail(ErrorCode::kInvalidArgument,
+                  fmt::format("{}: expected DEVICE=GLOB, found '{}'", option, word));
     options.rules.push_back({kind, word.substr(0, at), word.substr(at + 1)});
     return {};
   };
@@ -78,16 +85,22 @@ Status add_rules(const CompileFlags& flags, compiler::CompileOptions& options) {
   }
   for (const std::string& word : flags.requirements) {
     const auto at = word.find('=');
-    options.requirements.push_back({word.substr(0, at), at == std::string::npos ? "*" : word.substr(at + 1)});
+    options.requirements.push_back(
+        {word.substr(0, at), at == std::string::npos ? "*" : word.substr(at + 1)});
   }
   return {};
 }
 
 Status add_measuring(const CompileFlags& flags, compiler::CompileOptions& options) {
-  if (flags.measure == "off") options.measure = plan::MeasureMode::kOff;
-  else if (flags.measure == "missing") options.measure = plan::MeasureMode::kMissing;
-  else if (flags.measure == "all") options.measure = plan::MeasureMode::kAll;
-  else return fail(ErrorCode::kInvalidArgument, fmt::format("--measure: expected off, missing or all, found '{}'", flags.measure));
+  if (flags.measure == "off")
+    options.measure = plan::MeasureMode::kOff;
+  else if (flags.measure == "missing")
+    options.measure = plan::MeasureMode::kMissing;
+  else if (flags.measure == "all")
+    options.measure = plan::MeasureMode::kAll;
+  else
+    return fail(ErrorCode::kInvalidArgument,
+                fmt::format("--measure: expected off, missing or all, found '{}'", flags.measure));
   options.measure_seconds = flags.measure_seconds;
   options.cost_table = flags.cost_table;
   options.require_prices = flags.require_prices;
@@ -107,23 +120,32 @@ Result<Dims> parse_dims(const std::string& text) {
 
 std::shared_ptr<CompileFlags> add_compile_flags(CLI::App& command) {
   auto flags = std::make_shared<CompileFlags>();
-  command.add_option("--devices", flags->devices, "Devices, comma-separated: names of devices that are here, or profile files (.json)");
+  command.add_option(
+      "--devices", flags->devices,
+      "Devices, comma-separated: names of devices that are here, or profile files (.json)");
   command.add_option("--threads", flags->threads, "CPU threads (default: the number of cores)");
-  command.add_option("--precision", flags->precision, "fp32, bf16 or fp16: in which fp32 operations may be computed");
+  command.add_option("--precision", flags->precision,
+                     "fp32, bf16 or fp16: in which fp32 operations may be computed");
   command.add_option("--shape", flags->shapes, "Sizes to price at: NAME=1x3x640x640");
   command.add_option("--range", flags->ranges, "Range of a symbol: SYMBOL=1..8");
   command.add_option("--state", flags->states, "State that is kept between calls: PAST=PRESENT");
-  command.add_option("--measure", flags->measure, "off, missing or all: measure prices on this machine");
+  command.add_option("--measure", flags->measure,
+                     "off, missing or all: measure prices on this machine");
   command.add_option("--measure-seconds", flags->measure_seconds, "Time to spend on measuring");
-  command.add_option("--cost-table", flags->cost_table, "File of prices, read and (with --measure) written");
-  command.add_flag("--require-prices", flags->require_prices, "A price that is not in the table is an error");
-  command.add_option("--permit", flags->permits, "Leave a device to the nodes that match: DEVICE=GLOB");
+  command.add_option("--cost-table", flags->cost_table,
+                     "File of prices, read and (with --measure) written");
+  command.add_flag("--require-prices", flags->require_prices,
+                   "A price that is not in the table is an error");
+  command.add_option("--permit", flags->permits,
+                     "Leave a device to the nodes that match: DEVICE=GLOB");
   command.add_option("--forbid", flags->forbids, "Keep matching nodes off a device: DEVICE=GLOB");
   command.add_option("--pin", flags->pins, "Put matching nodes on a device: GLOB=DEVICE");
-  command.add_option("--require", flags->requirements, "Fail where a matching node falls elsewhere: DEVICE[=GLOB]");
+  command.add_option("--require", flags->requirements,
+                     "Fail where a matching node falls elsewhere: DEVICE[=GLOB]");
   command.add_option("--disable-pass", flags->disabled_passes, "Leave out a pass, by name");
   command.add_flag("--exact", flags->exact, "No algorithm or rewrite with a wider error bound");
-  command.add_flag("--deterministic", flags->deterministic, "Equal inputs give equal artefacts (always so)");
+  command.add_flag("--deterministic", flags->deterministic,
+                   "Equal inputs give equal artefacts (always so)");
   command.add_flag("--no-fallback", flags->no_fallback, "Do not carry the plan for the CPU alone");
   command.add_option("--stop-after", flags->stop_after, "Stop after a stage");
   command.add_flag("-v,--verbose", flags->verbose, "Say more");
@@ -133,17 +155,25 @@ std::shared_ptr<CompileFlags> add_compile_flags(CLI::App& command) {
 }
 
 void check_usage(const CompileFlags& flags) {
-  if (const auto options = to_options(flags); !options) throw CLI::ValidationError(options.error().to_string());
+  if (const auto options = to_options(flags); !options)
+    throw CLI::ValidationError(options.error().to_string());
 }
 
 Result<compiler::CompileOptions> to_options(const CompileFlags& flags) {
   compiler::CompileOptions options;
   options.devices = split(flags.devices, ",");
-  if (flags.threads < 0) return fail(ErrorCode::kInvalidArgument, fmt::format("--threads: expected at least 1, found {}", flags.threads));
-  options.threads = flags.threads > 0 ? flags.threads : static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
+  if (flags.threads < 0)
+    return fail(ErrorCode::kInvalidArgument,
+                fmt::format("--threads: expected at least 1, found {}", flags.threads));
+  options.threads = flags.threads > 0
+                        ? flags.threads
+                        : static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
   options.precision = dtype_from_string(flags.precision);
-  if (options.precision != DType::kFp32 && options.precision != DType::kBf16 && options.precision != DType::kFp16)
-    return fail(ErrorCode::kInvalidArgument, fmt::format("--precision: expected fp32, bf16 or fp16, found '{}'", flags.precision));
+  if (options.precision != DType::kFp32 && options.precision != DType::kBf16 &&
+      options.precision != DType::kFp16)
+    return fail(
+        ErrorCode::kInvalidArgument,
+        fmt::format("--precision: expected fp32, bf16 or fp16, found '{}'", flags.precision));
   TESSERA_TRY(add_shapes(flags, options));
   TESSERA_TRY(add_rules(flags, options));
   TESSERA_TRY(add_measuring(flags, options));
@@ -152,7 +182,8 @@ Result<compiler::CompileOptions> to_options(const CompileFlags& flags) {
   options.fallback = !flags.no_fallback;
   TESSERA_ASSIGN(options.stop_after, compiler::stage_from_string(flags.stop_after));
   options.cancel = cancellation();
-  if (!flags.quiet) options.progress = [](std::string_view stage, double share) { show_progress(stage, share); };
+  if (!flags.quiet)
+    options.progress = [](std::string_view stage, double share) { show_progress(stage, share); };
   return options;
 }
 

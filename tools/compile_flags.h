@@ -9,7 +9,7 @@
 #include "base/error.h"
 #include "compiler/options.h"
 
-namespace CLI {
+namespace CLI {  // NOLINT(readability-identifier-naming): the library's name
 class App;
 }
 
@@ -20,9 +20,9 @@ struct CompileFlags {
   std::string devices = "cpu";
   int threads = 0;  // 0: as many as there are cores
   std::string precision = "fp32";
-  std::vector<std::string> shapes;    // NAME=1x3x640x640
-  std::vector<std::string> ranges;    // SYMBOL=1..8
-  std::vector<std::string> states;    // past=present
+  std::vector<std::string> shapes;  // NAME=1x3x640x640
+  std::vector<std::string> ranges;  // SYMBOL=1..8
+  std::vector<std::string> states;  // past=present
   std::string measure = "off";
   double measure_seconds = 30;
   std::string cost_table;
@@ -45,7 +45,8 @@ std::shared_ptr<CompileFlags> add_compile_flags(CLI::App& command);
 // Errors: a malformed word (which option, expected, found). Sets up progress and cancellation too.
 Result<compiler::CompileOptions> to_options(const CompileFlags& flags);
 
-// For the callbacks of commands: a malformed word is an error of usage, as an unknown option is. Throws CLI::ValidationError.
+// For the callbacks of commands: a malformed word is an error of usage, as an unknown option is.
+// Throws CLI::ValidationError.
 void check_usage(const CompileFlags& flags);
 
 // "1x3x640x640".

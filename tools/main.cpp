@@ -1,4 +1,5 @@
-// tessera: the command line. Parses, calls the library, turns its answers into text. Exit codes: 0 done, 1 the work failed, 2 usage.
+// tessera: the command line. Parses, calls the library, turns its answers into text. Exit codes: 0
+// done, 1 the work failed, 2 usage.
 
 #include <CLI/CLI.hpp>
 
@@ -7,7 +8,8 @@
 
 namespace {
 
-// What is wrong with the first word, where it is the name of no command; CLI11 itself would not name it.
+// What is wrong with the first word, where it is the name of no command; CLI11 itself would not
+// name it.
 std::string unknown_command(const CLI::App& app, int argc, char** argv) {
   if (argc < 2 || argv[1][0] == '-') return {};
   std::string known;
@@ -22,11 +24,15 @@ std::string unknown_command(const CLI::App& app, int argc, char** argv) {
 
 int main(int argc, char** argv) {
   using namespace tessera::tools;
-  CLI::App app("Tessera: assigns every operation of a trained model to a processor, compiles, runs, and shows the evidence.", "tessera");
+  CLI::App app(
+      "Tessera: assigns every operation of a trained model to a processor, compiles, runs, and "
+      "shows the evidence.",
+      "tessera");
   app.set_version_flag("--version", "tessera " TESSERA_VERSION);
   app.require_subcommand(1);
   Action action;
-  for (auto* add : {add_inspect, add_compile, add_run, add_bench, add_report, add_plan, add_dump, add_measure, add_devices, add_solve, add_allocate})
+  for (auto* add : {add_inspect, add_compile, add_run, add_bench, add_report, add_plan, add_dump,
+                    add_measure, add_devices, add_solve, add_allocate})
     add(app, action);
   if (const std::string problem = unknown_command(app, argc, argv); !problem.empty()) {
     say("tessera: " + problem);
