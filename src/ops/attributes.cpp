@@ -119,19 +119,22 @@ float Attributes::get_float(std::string_view name, float fallback) const {
 
 std::string Attributes::get_string(std::string_view name, std::string fallback) const {
   const auto* value = typed<std::string>(find(name));
-  return value != nullptr ? *value : std::move(fallback);
+  if (value != nullptr) return *value;
+  return fallback;
 }
 
 std::vector<std::int64_t> Attributes::get_ints(std::string_view name,
                                                std::vector<std::int64_t> fallback) const {
   const auto* value = typed<std::vector<std::int64_t>>(find(name));
-  return value != nullptr ? *value : std::move(fallback);
+  if (value != nullptr) return *value;
+  return fallback;
 }
 
 std::vector<float> Attributes::get_floats(std::string_view name,
                                           std::vector<float> fallback) const {
   const auto* value = typed<std::vector<float>>(find(name));
-  return value != nullptr ? *value : std::move(fallback);
+  if (value != nullptr) return *value;
+  return fallback;
 }
 
 bool Attributes::equals(const Attributes& other) const {
