@@ -1,5 +1,7 @@
 #include "passes/pipeline.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "passes/eliminate_common_subexpressions.h"
@@ -49,7 +51,7 @@ Result<SimplifyResult> simplify(ir::Module& module, const PassOptions& options,
         known += pass.name;
       }
       return fail(ErrorCode::kNotFound,
-                  "no pass is named '" + name + "' (there are " + known + ")");
+                  fmt::format("no pass is named '{}' (there are {})", name, known));
     }
   }
   PassRunner runner(module, options, std::move(on_change));

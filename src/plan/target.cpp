@@ -20,8 +20,8 @@ Result<Target> make_target(std::vector<std::unique_ptr<backends::CompileDevice>>
     target.devices.push_back(std::move(reference));
   }
   // The last resort stands last, wherever it was listed.
-  std::ranges::stable_partition(
-      target.devices, [](const auto& device) { return device->info().name != "reference"; });
+  std::stable_partition(target.devices.begin(), target.devices.end(),
+                        [](const auto& device) { return device->info().name != "reference"; });
   target.memories = {"host"};
   for (std::uint32_t i = 0; i < target.device_count(); ++i) {
     const auto& info = target.info(i);
