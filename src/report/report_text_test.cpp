@@ -42,7 +42,7 @@ TEST(ReportText, KeepsTablesWithinTheWidth) {
   const std::string text = to_text(small_report(), false, 60);
   EXPECT_THAT(text, Not(HasSubstr("npu: Pad")));
   EXPECT_THAT(text,
-              HasSubstr("\n  pad  Pad  cpu    cpu.pad nchw/fp32 200.0    measured  not ru\n"));
+              HasSubstr("\n  conv Conv npu    conv    nhwc/fp16 200.0    estimated 205.\n"));
 }
 
 TEST(ReportText, FoldsCoversUnlessVerbose) {

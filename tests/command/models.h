@@ -22,20 +22,6 @@ inline std::string add_relu_model() {
   return model.serialize();
 }
 
-// A chain of products of 384 x 384: takes a while on the reference.
-inline std::string slow_model() {
-  OnnxModel model;
-  model.input("x", kFloat, {384, 384});
-  std::string last = "x";
-  for (int i = 0; i < 8; ++i) {
-    const std::string next = "t" + std::to_string(i);
-    model.node("MatMul", {last, "x"}, {next}, "product" + std::to_string(i));
-    last = next;
-  }
-  model.output(last, kFloat, {384, 384});
-  return model.serialize();
-}
-
 inline Tensor floats_of(Dims dims, const std::vector<float>& values) {
   return Tensor::of<float>(DType::kFp32, std::move(dims), std::span<const float>(values));
 }
