@@ -88,7 +88,8 @@ Result<io::NamedTensors> gather_inputs(const artefact::MethodImage& method,
                                        const InputFlags& flags) {
   io::NamedTensors inputs;
   for (const std::string& word : flags.files) TESSERA_TRY(read_input_file(word, inputs));
-  for (const auto& [name, tensor] : inputs)
+  for (const auto& entry : inputs) {
+    const std::string& name = entry.first;
     if (std::ranges::none_of(method.inputs, [&](const auto& decl) { return decl.name == name; })) {
       std::string known;
       for (const auto& decl : method.inputs)
@@ -96,6 +97,7 @@ Result<io::NamedTensors> gather_inputs(const artefact::MethodImage& method,
       return fail(ErrorCode::kNotFound,
                   fmt::format("no input '{}': expected one of {}", name, known));
     }
+  }
   std::mt19937_64 random(flags.seed);
   for (const auto& decl : method.inputs) {
     if (std::ranges::any_of(inputs, [&](const auto& entry) { return entry.first == decl.name; }))

@@ -29,9 +29,9 @@ template <typename R, typename... Args>
 class FunctionRef<R(Args...)> {
  public:
   template <typename F>
-  requires(!std::is_same_v<std::remove_cvref_t<F>, FunctionRef>)
-      FunctionRef(F&& callable)  // NOLINT(google-explicit-constructor,bugprone-forwarding-reference-overload):
-                                 // stands in for it
+  requires(!std::is_same_v<std::remove_cvref_t<F>, FunctionRef>) FunctionRef(
+      F&& callable)  // NOLINT(google-explicit-constructor,bugprone-forwarding-reference-overload):
+                     // stands in for it
       : object_(const_cast<void*>(static_cast<const void*>(&callable))),
         call_([](void* object, Args... args) -> R {
           return (*static_cast<std::remove_reference_t<F>*>(object))(static_cast<Args>(args)...);

@@ -20,18 +20,19 @@
 namespace tessera::compiler {
 namespace {
 
-using testing::OnnxModel;
-using testing::TempDir;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using testing::OnnxModel;
 using ::testing::StartsWith;
+using testing::TempDir;
 
 const std::string& npu_profile() {
   static const std::string path = (testing::source_dir() / "profiles" / "npu.json").string();
   return path;
 }
 
-// Convolutions around an Erf, which the NPU profile lacks, with a residual sum and a classifier; any batch.
+// Convolutions around an Erf, which the NPU profile lacks, with a residual sum and a classifier;
+// any batch.
 std::string small_model() {
   OnnxModel model(17);
   testing::Random random(3);
@@ -73,7 +74,8 @@ Tensor random_tensor(const Dims& dims, std::uint64_t seed) {
 }
 
 // A plan of an image, ready to run.
-std::unique_ptr<runtime::Executor> executor_of(const artefact::ProgramImage& image, const std::string& plan) {
+std::unique_ptr<runtime::Executor> executor_of(const artefact::ProgramImage& image,
+                                               const std::string& plan) {
   auto program = runtime::LoadedProgram::create(image, plan, &backends::make_run_device);
   EXPECT_TRUE(program) << program.error().to_string();
   if (!program) return nullptr;
@@ -82,8 +84,10 @@ std::unique_ptr<runtime::Executor> executor_of(const artefact::ProgramImage& ima
   return executor ? *std::move(executor) : nullptr;
 }
 
-// Runs `executor` on `x` and compares every output with the reference kernels, run node by node on the imported model.
-void expect_reference_values(runtime::Executor& executor, const std::filesystem::path& model, const Tensor& x, double tolerance) {
+// Runs `executor` on `x` and compares every output with the reference kernels, run node by node on
+// the imported model.
+void expect_reference_values(runtime::Executor& executor, const std::filesystem::path& model,
+                             const Tensor& x, double tolerance) {
   const auto module = importer::import_file(model);
   ASSERT_TRUE(module) << module.error().to_string();
   const ir::Graph& graph = module->methods[0].graph;
@@ -98,16 +102,20 @@ void expect_reference_values(runtime::Executor& executor, const std::filesystem:
     ASSERT_TRUE(output) << output.error().to_string();
     ASSERT_EQ(output->dims, (*expected)[i].dims()) << name;
     double largest = 0;
-    for (const float element : (*expected)[i].span<float>()) largest = std::max(largest, std::abs(static_cast<double>(element)));
+    for (const float element : (*expected)[i].span<float>())
+      largest = std::max(largest, std::abs(static_cast<double>(element)));
     for (std::int64_t k = 0; k < output->numel(); ++k)
-      ASSERT_NEAR(output->as<float>()[k], (*expected)[i].span<float>()[static_cast<std::size_t>(k)], tolerance * largest) << name << " at " << k;
+      ASSERT_NEAR(output->as<float>()[k], (*expected)[i].span<float>()[static_cast<std::size_t>(k)],
+                  tolerance * largest)
+          << name << " at " << k;
   }
 }
 
 TEST(Compile, RunsAsTheReferenceDoesOnEveryTarget) {
   const TempDir folder;
   const auto model = folder.write("m.onnx", small_model());
-  for (const std::vector<std::string>& devices : {std::vector<std::string>{"cpu"}, {"reference"}, {"cpu", npu_profile()}}) {
+  for (const std::vector<std::string>& devices :
+       {std::vector<std::string>{"cpu"}, {"reference"}, {"cpu", npu_profile()}}) {
     SCOPED_TRACE(devices.back());
     CompileOptions options;
     options.devices = devices;
@@ -117,7 +125,8 @@ TEST(Compile, RunsAsTheReferenceDoesOnEveryTarget) {
       SCOPED_TRACE("plan '" + plan + "'");
       const auto executor = executor_of(result.image, plan);
       ASSERT_NE(executor, nullptr);
-      for (const std::int64_t batch : {1, 3}) expect_reference_values(*executor, model, random_tensor({batch, 4, 12, 12}, 5), 1e-4);
+      for (const std::int64_t batch : {1, 3})
+        expect_reference_values(*executor, model, random_tensor({batch, 4, 12, 12}, 5), 1e-4);
     }
   }
 }
@@ -143,7 +152,8 @@ TEST(Compile, PinsSplitTheModelAndItStillRuns) {
   const auto model = folder.write("m.onnx", small_model());
   CompileOptions options;
   options.devices = {"cpu", npu_profile()};
-  for (const char* node : {"conv1", "conv2", "classify"}) options.rules.push_back({plan::PlacementRule::Kind::kPin, "npu", node});
+  for (const char* node : {"conv1", "conv2", "classify"})
+    options.rules.push_back({plan::PlacementRule::Kind::kPin, "npu", node});
   const Compiled result = compiled(model, options);
   std::map<std::string, std::string> places;
   for (const auto& node : result.report.nodes) places[node.name] = node.selected.device;
@@ -162,8 +172,10 @@ TEST(Compile, TwoSimulatedDevicesInOnePlan) {
   const TempDir folder;
   const auto model = folder.write("m.onnx", small_model());
   CompileOptions options;
-  options.devices = {npu_profile(), (testing::source_dir() / "profiles" / "gpu.json").string(), "cpu"};
-  options.rules = {{plan::PlacementRule::Kind::kPin, "npu", "conv1"}, {plan::PlacementRule::Kind::kPin, "gpu", "conv2"}};
+  options.devices = {npu_profile(), (testing::source_dir() / "profiles" / "gpu.json").string(),
+                     "cpu"};
+  options.rules = {{plan::PlacementRule::Kind::kPin, "npu", "conv1"},
+                   {plan::PlacementRule::Kind::kPin, "gpu", "conv2"}};
   const Compiled result = compiled(model, options);
   std::set<std::string> devices;
   for (const auto& node : result.report.nodes) devices.insert(node.selected.device);
@@ -178,7 +190,9 @@ TEST(Compile, ANodeThatNobodyTakes) {
   options.devices = {"cpu", npu_profile()};
   options.rules = {{plan::PlacementRule::Kind::kPin, "npu", "erf"}};
   const std::string error = compile_error(small_model(), options);
-  EXPECT_THAT(error, StartsWith("node 'erf' (Erf): no device takes it; cpu: not permitted by the options; npu: "));
+  EXPECT_THAT(
+      error,
+      StartsWith("node 'erf' (Erf): no device takes it; cpu: not permitted by the options; npu: "));
   EXPECT_THAT(error, HasSubstr("; reference: not permitted by the options"));
 }
 
@@ -226,7 +240,8 @@ TEST(Compile, StopsAfterEachStageWithTheTextsUpToIt) {
     };
     const Compiled result = compiled(model, options);
     std::vector<int> expected;
-    for (int stage = 0; stage <= std::min(number, static_cast<int>(Stage::kAllocate)); ++stage) expected.push_back(stage);
+    for (int stage = 0; stage <= std::min(number, static_cast<int>(Stage::kAllocate)); ++stage)
+      expected.push_back(stage);
     EXPECT_EQ(dumped, expected) << to_string(options.stop_after);
     EXPECT_EQ(result.image.plans.empty(), options.stop_after != Stage::kEmit);
   }
@@ -241,7 +256,8 @@ TEST(Compile, NamesOfStages) {
   const auto unknown = stage_from_string("lower");
   ASSERT_FALSE(unknown);
   EXPECT_EQ(unknown.error().to_string(),
-            "no stage 'lower': expected one of import, infer, simplify, fuse, enumerate, price, assign, legalize, schedule, allocate, emit");
+            "no stage 'lower': expected one of import, infer, simplify, fuse, enumerate, price, "
+            "assign, legalize, schedule, allocate, emit");
 }
 
 TEST(Compile, TheSameBytesWhereverItRuns) {
@@ -268,16 +284,20 @@ TEST(Compile, RequiredPlacements) {
   CompileOptions options;
   options.devices = {"cpu", npu_profile()};
   options.requirements = {{"npu", "erf"}};
-  EXPECT_THAT(compile_error(small_model(), options), StartsWith("--require npu=erf:\n  erf (Erf) is on cpu: "));
+  EXPECT_THAT(compile_error(small_model(), options),
+              StartsWith("--require npu=erf:\n  erf (Erf) is on cpu: "));
   EXPECT_THAT(compile_error(small_model(), options), HasSubstr("Erf"));
   options.requirements = {{"npu", "op:Erf"}};
-  EXPECT_THAT(compile_error(small_model(), options), StartsWith("--require npu=op:Erf:\n  erf (Erf) is on cpu: "));
+  EXPECT_THAT(compile_error(small_model(), options),
+              StartsWith("--require npu=op:Erf:\n  erf (Erf) is on cpu: "));
   options.requirements = {{"reference", "pool"}};
   EXPECT_THAT(compile_error(small_model(), options), HasSubstr("it costs less there"));
   options.requirements = {{"gpu", "*"}};
-  EXPECT_EQ(compile_error(small_model(), options), "--require gpu=*: no device 'gpu': expected one of cpu, npu, reference");
+  EXPECT_EQ(compile_error(small_model(), options),
+            "--require gpu=*: no device 'gpu': expected one of cpu, npu, reference");
   options.requirements = {{"cpu", "nonesuch"}};
-  EXPECT_EQ(compile_error(small_model(), options), "--require cpu=nonesuch: no node of the model matches 'nonesuch'");
+  EXPECT_EQ(compile_error(small_model(), options),
+            "--require cpu=nonesuch: no node of the model matches 'nonesuch'");
   options.requirements = {{"cpu", "erf"}};
   EXPECT_EQ(compile_error(small_model(), options), "no error");
 }
@@ -291,7 +311,10 @@ TEST(Compile, RequiredPrices) {
   const auto missing = compile(model, options);
   ASSERT_FALSE(missing);
   EXPECT_EQ(missing.error().code, ErrorCode::kFailedPrecondition);
-  EXPECT_THAT(missing.error().to_string(), ::testing::MatchesRegex("--require-prices: [0-9]+ prices are not in the cost table; the first is cpu:.*"));
+  EXPECT_THAT(
+      missing.error().to_string(),
+      ::testing::MatchesRegex(
+          "--require-prices: [0-9]+ prices are not in the cost table; the first is cpu:.*"));
   EXPECT_FALSE(std::filesystem::exists(options.cost_table));  // nothing was measured
 
   options.require_prices = false;
@@ -326,16 +349,19 @@ TEST(Compile, MalformedCostTable) {
   CompileOptions options;
   options.cost_table = folder.write("prices.json", "{}");
   EXPECT_EQ(compile_error(small_model(), options),
-            options.cost_table.string() + ": not a cost table: expected schema tessera.cost_table/1.0, found null");
+            options.cost_table.string() +
+                ": not a cost table: expected schema tessera.cost_table/1.0, found null");
 }
 
 TEST(Compile, DisabledPasses) {
   CompileOptions options;
   options.disabled_passes = {"fold_everything"};
-  EXPECT_THAT(compile_error(small_model(), options), StartsWith("no pass is named 'fold_everything' (there are "));
+  EXPECT_THAT(compile_error(small_model(), options),
+              StartsWith("no pass is named 'fold_everything' (there are "));
   options.disabled_passes = {"fold_constants"};
   const TempDir folder;
-  for (const auto& pass : compiled(folder.write("m.onnx", small_model()), options).report.passes) EXPECT_NE(pass.name, "fold_constants");
+  for (const auto& pass : compiled(folder.write("m.onnx", small_model()), options).report.passes)
+    EXPECT_NE(pass.name, "fold_constants");
 }
 
 TEST(Compile, UnknownDevicesAndInputs) {
@@ -367,7 +393,8 @@ TEST(Compile, ProgressNamesStages) {
     EXPECT_LE(share, 1);
   };
   compiled(folder.write("m.onnx", small_model()), options);
-  for (const char* stage : {"import", "infer", "simplify", "fuse", "assign", "emit"}) EXPECT_TRUE(stages.contains(stage)) << stage;
+  for (const char* stage : {"import", "infer", "simplify", "fuse", "assign", "emit"})
+    EXPECT_TRUE(stages.contains(stage)) << stage;
 }
 
 TEST(Compile, AModelWithoutWork) {

@@ -27,7 +27,9 @@ struct Case {
     offers = target.devices[0]->offers(item, {{"n", 2}}, {});
     EXPECT_FALSE(offers.candidates.empty()) << offers.refusal;
   }
-  [[nodiscard]] plan::PriceRequest request() const { return {&item, 0, &offers.candidates.front(), {}, {}, {}}; }
+  [[nodiscard]] plan::PriceRequest request() const {
+    return {&item, 0, &offers.candidates.front(), {}, {}, {}};
+  }
   [[nodiscard]] std::string error(double budget_s, const std::stop_token& cancel) {
     Measurer measurer(target, 1, budget_s, cancel, nullptr);
     const auto entry = measurer.measure(request(), {{"n", 2}});

@@ -7,12 +7,16 @@ namespace {
 
 struct Model {
   Model() {
-    module.symbols = {{"batch", {1, 8}}, {"h", {0, INT64_MAX}}, {"w", {0, 64}}, {"length", {0, INT64_MAX}}};
+    module.symbols = {
+        {"batch", {1, 8}}, {"h", {0, INT64_MAX}}, {"w", {0, 64}}, {"length", {0, INT64_MAX}}};
     ir::Graph& graph = module.methods.emplace_back().graph;
     const Dim h = Dim::symbol("h");
-    graph.add_input("image", ValueType::tensor(DType::kFp32, Shape{Dim::symbol("batch"), 3, Dim(2) * h, Dim::symbol("w")}));
-    graph.add_input("tokens", ValueType::tensor(DType::kInt64, Shape{Dim::symbol("batch"), Dim::symbol("length")}));
-    graph.add_input("crop", ValueType::tensor(DType::kFp32, Shape{Dim::symbol("batch"), 3, h, Dim::symbol("w")}));
+    graph.add_input("image", ValueType::tensor(DType::kFp32, Shape{Dim::symbol("batch"), 3,
+                                                                   Dim(2) * h, Dim::symbol("w")}));
+    graph.add_input("tokens", ValueType::tensor(DType::kInt64, Shape{Dim::symbol("batch"),
+                                                                     Dim::symbol("length")}));
+    graph.add_input("crop", ValueType::tensor(DType::kFp32,
+                                              Shape{Dim::symbol("batch"), 3, h, Dim::symbol("w")}));
   }
   [[nodiscard]] Result<SymbolBindings> at(const std::map<std::string, Dims>& shapes) const {
     return price_point(module, module.methods[0].graph, shapes);
@@ -38,14 +42,22 @@ TEST(PricePoint, StatedSizesHoldForEveryInput) {
 
 TEST(PricePoint, StatedSizesThatDisagree) {
   const Model model;
-  EXPECT_EQ(model.error({{"picture", {1}}}), "--shape: no input 'picture': expected one of 'image', 'tokens', 'crop'");
-  EXPECT_EQ(model.error({{"tokens", {1, 2, 3}}}), "--shape: input 'tokens': expected int64[batch, length], found 1x2x3");
-  EXPECT_EQ(model.error({{"crop", {1, 4, 10, 10}}}), "--shape: input 'crop': dimension 1: expected 3, found 4");
-  EXPECT_EQ(model.error({{"crop", {1, 3, 10, 10}}, {"tokens", {2, 5}}}), "--shape: input 'tokens': dimension 0: expected 1, found 2");
-  EXPECT_EQ(model.error({{"crop", {1, 3, 10, 10}}, {"image", {1, 3, 30, 10}}}), "--shape: input 'image': dimension 2: expected 20, found 30");
-  EXPECT_EQ(model.error({{"crop", {9, 3, 10, 10}}}), "--shape: input 'crop': dimension 0: expected 1 to 8, found 9");
-  EXPECT_EQ(model.error({{"crop", {1, 3, 10, 65}}}), "--shape: input 'crop': dimension 3: expected 0 to 64, found 65");
-  EXPECT_EQ(model.error({{"image", {1, 3, 20, 10}}}), "--shape: input 'image': dimension 2: expected 448, found 20");
+  EXPECT_EQ(model.error({{"picture", {1}}}),
+            "--shape: no input 'picture': expected one of 'image', 'tokens', 'crop'");
+  EXPECT_EQ(model.error({{"tokens", {1, 2, 3}}}),
+            "--shape: input 'tokens': expected int64[batch, length], found 1x2x3");
+  EXPECT_EQ(model.error({{"crop", {1, 4, 10, 10}}}),
+            "--shape: input 'crop': dimension 1: expected 3, found 4");
+  EXPECT_EQ(model.error({{"crop", {1, 3, 10, 10}}, {"tokens", {2, 5}}}),
+            "--shape: input 'tokens': dimension 0: expected 1, found 2");
+  EXPECT_EQ(model.error({{"crop", {1, 3, 10, 10}}, {"image", {1, 3, 30, 10}}}),
+            "--shape: input 'image': dimension 2: expected 20, found 30");
+  EXPECT_EQ(model.error({{"crop", {9, 3, 10, 10}}}),
+            "--shape: input 'crop': dimension 0: expected 1 to 8, found 9");
+  EXPECT_EQ(model.error({{"crop", {1, 3, 10, 65}}}),
+            "--shape: input 'crop': dimension 3: expected 0 to 64, found 65");
+  EXPECT_EQ(model.error({{"image", {1, 3, 20, 10}}}),
+            "--shape: input 'image': dimension 2: expected 448, found 20");
 }
 
 TEST(PricePoint, AnExpressionStatedBeforeItsSymbol) {

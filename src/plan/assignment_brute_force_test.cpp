@@ -1,5 +1,6 @@
-// The assignment problem against an enumeration that knows nothing of it: every way to run the nodes one by one or in covers,
-// with the forms that it needs made along the fixed paths of conversions.h.
+// The assignment problem against an enumeration that knows nothing of it: every way to run the
+// nodes one by one or in covers, with the forms that it needs made along the fixed paths of
+// conversions.h.
 
 #include <gtest/gtest.h>
 
@@ -23,7 +24,8 @@ constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 class Enumeration {
  public:
-  explicit Enumeration(RandomCase& random_case) : case_(random_case), graph_(random_case.graph()), target_(random_case.devices.target()) {
+  explicit Enumeration(RandomCase& random_case)
+      : case_(random_case), graph_(random_case.graph()), target_(random_case.devices.target()) {
     alternatives_.resize(graph_.nodes().size());
     for (const ItemOptions& entry : case_.choices.nodes) add_alternatives(entry);
     for (const ItemOptions& entry : case_.choices.cover_options) add_alternatives(entry);
@@ -61,18 +63,24 @@ class Enumeration {
     if (found == forms_.end()) forms_.push_back(form);
     return static_cast<std::size_t>(std::ranges::find(forms_, form) - forms_.begin());
   }
-  std::size_t interface_form() { return number_of({kHostMemory, {Layout::row_major(), DType::kFp32}}); }
+  std::size_t interface_form() {
+    return number_of({kHostMemory, {Layout::row_major(), DType::kFp32}});
+  }
 
   void add_alternatives(const ItemOptions& entry) {
     for (const Option& option : entry.options) {
       Alternative alternative{option.price.us, option.device, {}, {}, {}};
       const std::uint32_t memory = target_.memory_of[option.device];
-      for (const ir::Node* node : entry.item.nodes) alternative.nodes.push_back(graph_.position_of(node->id));
+      for (const ir::Node* node : entry.item.nodes)
+        alternative.nodes.push_back(graph_.position_of(node->id));
       for (std::size_t i = 0; i < entry.item.inputs.size(); ++i)
-        if (option.candidate.inputs[i] && graph_.value(entry.item.inputs[i]).kind != ir::ValueKind::kConstant)
-          alternative.reads.emplace_back(entry.item.inputs[i], number_of({memory, *option.candidate.inputs[i]}));
+        if (option.candidate.inputs[i] &&
+            graph_.value(entry.item.inputs[i]).kind != ir::ValueKind::kConstant)
+          alternative.reads.emplace_back(entry.item.inputs[i],
+                                         number_of({memory, *option.candidate.inputs[i]}));
       for (std::size_t i = 0; i < entry.item.outputs.size(); ++i)
-        alternative.makes.emplace_back(entry.item.outputs[i], number_of({memory, option.candidate.outputs[i]}));
+        alternative.makes.emplace_back(entry.item.outputs[i],
+                                       number_of({memory, option.candidate.outputs[i]}));
       alternatives_[alternative.nodes.front()].push_back(std::move(alternative));
     }
   }
@@ -85,7 +93,8 @@ class Enumeration {
     found.known = true;
     if (const auto& path = case_.conversions->path(value, forms_[root], forms_[form])) {
       found.exists = true;
-      for (const ConversionStep& step : *path) found.forms |= std::uint64_t{1} << number_of(step.to);
+      for (const ConversionStep& step : *path)
+        found.forms |= std::uint64_t{1} << number_of(step.to);
       found.last_us = path->empty() ? 0 : path->back().price.us;
     }
     return found;
@@ -100,7 +109,8 @@ class Enumeration {
       return;
     }
     for (const Alternative& alternative : alternatives_[next]) {
-      if (std::ranges::any_of(alternative.nodes, [&](std::size_t node) { return taken_[node]; })) continue;
+      if (std::ranges::any_of(alternative.nodes, [&](std::size_t node) { return taken_[node]; }))
+        continue;
       for (const std::size_t node : alternative.nodes) {
         taken_[node] = true;
         device_of_[node] = alternative.device;
@@ -113,19 +123,22 @@ class Enumeration {
   }
 
   double order_us() const {
-    const auto rates = [&](std::size_t node) -> const backends::DeviceRates& { return target_.info(device_of_[node]).rates; };
+    const auto rates = [&](std::size_t node) -> const backends::DeviceRates& {
+      return target_.info(device_of_[node]).rates;
+    };
     double total_us = rates(0).launch_us + rates(device_of_.size() - 1).sync_us;
     for (std::size_t i = 1; i < device_of_.size(); ++i)
       if (device_of_[i - 1] != device_of_[i]) total_us += rates(i - 1).sync_us + rates(i).launch_us;
     return total_us;
   }
 
-  // The cheapest legal set of forms: those on the way to what somebody wants, each once. Infinite where a way is missing, or where
-  // items wait for one another.
+  // The cheapest legal set of forms: those on the way to what somebody wants, each once. Infinite
+  // where a way is missing, or where items wait for one another.
   double forms_us() {
     for (const ir::ValueId value : graph_.inputs) root_[value] = interface_form();
     std::ranges::fill(wanted_, 0);
-    for (const ir::ValueId value : graph_.outputs) wanted_[value] |= std::uint64_t{1} << interface_form();
+    for (const ir::ValueId value : graph_.outputs)
+      wanted_[value] |= std::uint64_t{1} << interface_form();
     for (const Alternative* item : chosen_) {
       for (const auto& [value, form] : item->reads) wanted_[value] |= std::uint64_t{1} << form;
       for (const auto& [value, form] : item->makes) root_[value] = form;
@@ -134,11 +147,14 @@ class Enumeration {
     for (ir::ValueId value = 0; value < wanted_.size(); ++value) {
       std::uint64_t made = 0;
       for (std::uint64_t rest = wanted_[value]; rest != 0; rest &= rest - 1) {
-        const Route& way = route(value, root_[value], static_cast<std::size_t>(std::countr_zero(rest)));
+        const Route& way =
+            route(value, root_[value], static_cast<std::size_t>(std::countr_zero(rest)));
         if (!way.exists) return kInfinity;
         made |= way.forms;
       }
-      for (; made != 0; made &= made - 1) total_us += route(value, root_[value], static_cast<std::size_t>(std::countr_zero(made))).last_us;
+      for (; made != 0; made &= made - 1)
+        total_us +=
+            route(value, root_[value], static_cast<std::size_t>(std::countr_zero(made))).last_us;
     }
     return can_be_ordered() ? total_us : kInfinity;
   }
@@ -151,7 +167,9 @@ class Enumeration {
         return std::ranges::all_of(item->nodes, [&](std::size_t node) {
           return std::ranges::all_of(graph_.nodes()[node]->inputs, [&](ir::ValueId value) {
             const ir::Node* producer = graph_.producer(value);
-            return producer == nullptr || made[value] || std::ranges::find(item->nodes, graph_.position_of(producer->id)) != item->nodes.end();
+            return producer == nullptr || made[value] ||
+                   std::ranges::find(item->nodes, graph_.position_of(producer->id)) !=
+                       item->nodes.end();
           });
         });
       };
@@ -179,19 +197,27 @@ class Enumeration {
 
 double order_costs_us(const Target& target, const Assignment& assignment) {
   double total_us = 0;
-  const auto rates = [&](std::size_t i) -> const backends::DeviceRates& { return target.info(assignment.nodes[i].device).rates; };
+  const auto rates = [&](std::size_t i) -> const backends::DeviceRates& {
+    return target.info(assignment.nodes[i].device).rates;
+  };
   for (std::size_t i = 0; i < assignment.nodes.size(); ++i) {
-    if (i == 0 || assignment.nodes[i - 1].device != assignment.nodes[i].device) total_us += rates(i).launch_us;
-    if (i + 1 == assignment.nodes.size() || assignment.nodes[i + 1].device != assignment.nodes[i].device) total_us += rates(i).sync_us;
+    if (i == 0 || assignment.nodes[i - 1].device != assignment.nodes[i].device)
+      total_us += rates(i).launch_us;
+    if (i + 1 == assignment.nodes.size() ||
+        assignment.nodes[i + 1].device != assignment.nodes[i].device)
+      total_us += rates(i).sync_us;
   }
   return total_us;
 }
 
-// Steps read what is there; every node runs once; prices and order costs sum to the cost of the assignment.
-void check_lowered(const RandomCase& random_case, const Target& target, const Assignment& assignment, double cost_us, const Lowered& lowered) {
+// Steps read what is there; every node runs once; prices and order costs sum to the cost of the
+// assignment.
+void check_lowered(const RandomCase& random_case, const Target& target,
+                   const Assignment& assignment, double cost_us, const Lowered& lowered) {
   std::vector<bool> made(lowered.buffers.size(), false);
   for (std::size_t i = 0; i < made.size(); ++i)
-    made[i] = lowered.buffers[i].kind == artefact::BufferKind::kInput || lowered.buffers[i].kind == artefact::BufferKind::kConstant;
+    made[i] = lowered.buffers[i].kind == artefact::BufferKind::kInput ||
+              lowered.buffers[i].kind == artefact::BufferKind::kConstant;
   std::vector<int> runs(random_case.graph().nodes().size(), 0);
   double total_us = order_costs_us(target, assignment);
   for (const LoweredStep& step : lowered.steps) {
@@ -241,12 +267,15 @@ TEST(AssignmentProblem, EqualsTheEnumerationOfAllPlans) {
     RandomCase random_case(seed);
     Target& target = random_case.devices.target();
     const double expected_us = Enumeration(random_case).run();
-    AssignmentProblem problem = build_assignment_problem(random_case.graph(), random_case.choices, target, *random_case.conversions);
+    AssignmentProblem problem = build_assignment_problem(random_case.graph(), random_case.choices,
+                                                         target, *random_case.conversions);
     ASSERT_TRUE(solve::check_problem(problem.problem));
-    const auto greedy = greedy_by_priority(random_case.graph(), random_case.choices, target, problem);
+    const auto greedy =
+        greedy_by_priority(random_case.graph(), random_case.choices, target, problem);
     const Outcome outcome = solve_case(random_case, problem);
     if (!std::isfinite(expected_us)) {
-      EXPECT_FALSE(outcome.solution) << "no plan is legal, found one of cost " << outcome.solution->cost;
+      EXPECT_FALSE(outcome.solution)
+          << "no plan is legal, found one of cost " << outcome.solution->cost;
       continue;
     }
     if (!outcome.exact) continue;
@@ -258,11 +287,16 @@ TEST(AssignmentProblem, EqualsTheEnumerationOfAllPlans) {
     EXPECT_LE(solution.lower_bound, solution.cost);
     ASSERT_NEAR(solution.cost, expected_us, 1e-9 * (1 + expected_us));
     if (greedy) {
-      EXPECT_GE(solve::assignment_cost(problem.problem, *greedy), solution.cost - 1e-9 * (1 + expected_us));
+      EXPECT_GE(solve::assignment_cost(problem.problem, *greedy),
+                solution.cost - 1e-9 * (1 + expected_us));
     }
-    with_covers_chosen += std::ranges::any_of(outcome.assignment.cover_option, [](std::int32_t option) { return option >= 0; }) ? 1 : 0;
+    with_covers_chosen += std::ranges::any_of(outcome.assignment.cover_option,
+                                              [](std::int32_t option) { return option >= 0; })
+                              ? 1
+                              : 0;
     with_conversions += outcome.assignment.made.empty() ? 0 : 1;
-    const Lowered lowered = legalize(random_case.module.methods.front(), random_case.choices, outcome.assignment, target, *random_case.conversions);
+    const Lowered lowered = legalize(random_case.module.methods.front(), random_case.choices,
+                                     outcome.assignment, target, *random_case.conversions);
     check_lowered(random_case, target, outcome.assignment, solution.cost, lowered);
     if (HasFailure()) return;  // one seed is enough to look at
   }

@@ -29,7 +29,9 @@ TEST(Glob, RunsAndSingleCharacters) {
 
 // Two devices that take everything, and a chain of two Relu and an Exp.
 struct Case : Stages {
-  Case() : Stages(R"(input %x : fp32[1, 8, 2, 2] %a = Relu(%x) name "a" %b = Relu(%a) name "b" %c = Exp(%b) name "c" output %c)") {
+  Case()
+      : Stages(
+            R"(input %x : fp32[1, 8, 2, 2] %a = Relu(%x) name "a" %b = Relu(%a) name "b" %c = Exp(%b) name "c" output %c)") {
     for (const char* device : {"cpu", "acc"}) {
       auto& added = devices.add(device);
       for (const char* node : {"a", "b", "c", "cover0"}) added.offer(node, 1, {kPlain}, kPlain);
@@ -43,7 +45,8 @@ struct Case : Stages {
     for (const ItemOptions& entry : choices.nodes) {
       std::string names;
       for (std::uint32_t device = 0; device < 2; ++device)
-        if (entry.permitted[device]) names += (names.empty() ? "" : "+") + target().info(device).name;
+        if (entry.permitted[device])
+          names += (names.empty() ? "" : "+") + target().info(device).name;
       result.push_back(names);
     }
     return result;
@@ -59,21 +62,29 @@ TEST(Choices, WithoutRulesEveryDeviceIsAsked) {
 
 TEST(Choices, APermitLeavesADeviceOnlyToWhatItNames) {
   Case stages;
-  EXPECT_THAT(stages.permitted({{Kind::kPermit, "acc", "a"}}), ElementsAre("cpu+acc", "cpu", "cpu"));
+  EXPECT_THAT(stages.permitted({{Kind::kPermit, "acc", "a"}}),
+              ElementsAre("cpu+acc", "cpu", "cpu"));
   EXPECT_EQ(stages.choices.nodes[1].refusals.at(1), "not permitted by the options");
-  EXPECT_THAT(stages.permitted({{Kind::kPermit, "acc", "a"}, {Kind::kPermit, "acc", "op:Exp"}}), ElementsAre("cpu+acc", "cpu", "cpu+acc"));
+  EXPECT_THAT(stages.permitted({{Kind::kPermit, "acc", "a"}, {Kind::kPermit, "acc", "op:Exp"}}),
+              ElementsAre("cpu+acc", "cpu", "cpu+acc"));
 }
 
 TEST(Choices, AForbidTakesNodesAway) {
   Case stages;
-  EXPECT_THAT(stages.permitted({{Kind::kForbid, "acc", "op:Relu"}}), ElementsAre("cpu", "cpu", "cpu+acc"));
-  EXPECT_THAT(stages.permitted({{Kind::kPermit, "acc", "*"}, {Kind::kForbid, "acc", "b"}}), ElementsAre("cpu+acc", "cpu", "cpu+acc"));
+  EXPECT_THAT(stages.permitted({{Kind::kForbid, "acc", "op:Relu"}}),
+              ElementsAre("cpu", "cpu", "cpu+acc"));
+  EXPECT_THAT(stages.permitted({{Kind::kPermit, "acc", "*"}, {Kind::kForbid, "acc", "b"}}),
+              ElementsAre("cpu+acc", "cpu", "cpu+acc"));
 }
 
 TEST(Choices, APinLeavesOneDevice) {
   Case stages;
-  EXPECT_THAT(stages.permitted({{Kind::kPin, "acc", "?"}, }), ElementsAre("acc", "acc", "acc"));
-  EXPECT_THAT(stages.permitted({{Kind::kPin, "acc", "b"}}), ElementsAre("cpu+acc", "acc", "cpu+acc"));
+  EXPECT_THAT(stages.permitted({
+                  {Kind::kPin, "acc", "?"},
+              }),
+              ElementsAre("acc", "acc", "acc"));
+  EXPECT_THAT(stages.permitted({{Kind::kPin, "acc", "b"}}),
+              ElementsAre("cpu+acc", "acc", "cpu+acc"));
 }
 
 TEST(Choices, ACoverMayGoWhereAllItsNodesMay) {
@@ -89,10 +100,14 @@ TEST(Choices, ACoverMayGoWhereAllItsNodesMay) {
 
 TEST(Choices, RulesThatNameNothing) {
   Case stages;
-  EXPECT_THAT(stages.permitted({{Kind::kPermit, "npu", "*"}}), ElementsAre("permit npu=*: no device 'npu': expected one of cpu, acc"));
-  EXPECT_THAT(stages.permitted({{Kind::kForbid, "npu", "*"}}), ElementsAre("forbid npu=*: no device 'npu': expected one of cpu, acc"));
-  EXPECT_THAT(stages.permitted({{Kind::kPin, "cpu", "conv*"}}), ElementsAre("pin cpu=conv*: no node of the model matches 'conv*'"));
-  EXPECT_THAT(stages.permitted({{Kind::kPin, "cpu", "op:Conv"}}), ElementsAre("pin cpu=op:Conv: no node of the model matches 'op:Conv'"));
+  EXPECT_THAT(stages.permitted({{Kind::kPermit, "npu", "*"}}),
+              ElementsAre("permit npu=*: no device 'npu': expected one of cpu, acc"));
+  EXPECT_THAT(stages.permitted({{Kind::kForbid, "npu", "*"}}),
+              ElementsAre("forbid npu=*: no device 'npu': expected one of cpu, acc"));
+  EXPECT_THAT(stages.permitted({{Kind::kPin, "cpu", "conv*"}}),
+              ElementsAre("pin cpu=conv*: no node of the model matches 'conv*'"));
+  EXPECT_THAT(stages.permitted({{Kind::kPin, "cpu", "op:Conv"}}),
+              ElementsAre("pin cpu=op:Conv: no node of the model matches 'op:Conv'"));
 }
 
 TEST(Choices, NobodyTakesANode) {
@@ -103,7 +118,8 @@ TEST(Choices, NobodyTakesANode) {
   ASSERT_FALSE(status);
   EXPECT_EQ(status.error().code, ErrorCode::kUnimplemented);
   EXPECT_EQ(status.error().to_string(),
-            "node 'a' (Relu): no device takes it; cpu: dtype: expected fp32, found int8; acc: not permitted by the options");
+            "node 'a' (Relu): no device takes it; cpu: dtype: expected fp32, found int8; acc: not "
+            "permitted by the options");
 }
 
 TEST(Choices, SizesThatNobodyCanCount) {
@@ -115,14 +131,16 @@ TEST(Choices, SizesThatNobodyCanCount) {
   const std::string relu = "input %x : fp32[n, 8, 2, 2] %a = Relu(%x) name \"a\" output %a";
   EXPECT_EQ(error(relu, {{"n", std::int64_t{1} << 60}}),
             "value 'x': the number of elements of [1152921504606846976, 8, 2, 2] exceeds 63 bits");
-  EXPECT_EQ(error(relu, {{"n", std::int64_t{1} << 57}}), "value 'x': the bytes of fp32[144115188075855872, 8, 2, 2] exceed 63 bits");
+  EXPECT_EQ(error(relu, {{"n", std::int64_t{1} << 57}}),
+            "value 'x': the bytes of fp32[144115188075855872, 8, 2, 2] exceed 63 bits");
   EXPECT_EQ(error(relu, {}), "value 'x': dim 0: symbol 'n' has no value");
   EXPECT_EQ(error("input %x : seq(fp32[2]) %a = Identity(%x) name \"a\" output %a", {}),
             "value 'x': expected a tensor of known rank, found seq(fp32[2])");
 }
 
 TEST(Choices, ACoverMayBeTheOnlyWay) {
-  Stages stages(R"(input %x : fp32[1, 8, 2, 2] %a = Relu(%x) name "a" %b = Exp(%a) name "b" output %b)");
+  Stages stages(
+      R"(input %x : fp32[1, 8, 2, 2] %a = Relu(%x) name "a" %b = Exp(%a) name "b" output %b)");
   stages.devices.add("cpu").offer("cover0", 4, {kPlain}, kPlain);
   stages.cover({"a", "b"});
   stages.lower();
@@ -131,7 +149,8 @@ TEST(Choices, ACoverMayBeTheOnlyWay) {
 }
 
 TEST(Greedy, NeverAsksWhatACrossingCosts) {
-  Stages split(R"(input %x : fp32[1, 8, 2, 2] %a = Relu(%x) name "a" %b = Exp(%a) name "b" output %b)");
+  Stages split(
+      R"(input %x : fp32[1, 8, 2, 2] %a = Relu(%x) name "a" %b = Exp(%a) name "b" output %b)");
   auto& cpu = split.devices.add("cpu");
   cpu.offer("a", 10, {kPlain}, kPlain);
   cpu.offer("b", 10, {kPlain}, kPlain);
@@ -140,7 +159,8 @@ TEST(Greedy, NeverAsksWhatACrossingCosts) {
   npu.offer("a", 1, {kPlain}, kPlain);
   npu.refuse("b", "lacks Exp");
   split.assign();
-  const auto greedy = greedy_by_priority(split.graph(), split.choices, split.target(), split.problem);
+  const auto greedy =
+      greedy_by_priority(split.graph(), split.choices, split.target(), split.problem);
   ASSERT_TRUE(greedy);
   const Assignment assignment = decode(split.problem, *greedy);
   EXPECT_EQ(assignment.nodes[0].device, 1U);

@@ -22,14 +22,17 @@ struct Two : Stages {
     devices.add("npu", "npu").mutable_info().rates.link_latency_us = 10;
     EXPECT_TRUE(enumerate());
   }
-  testing::FakeDevice& device(std::size_t number) { return dynamic_cast<testing::FakeDevice&>(*target().devices[number]); }
+  testing::FakeDevice& device(std::size_t number) {
+    return dynamic_cast<testing::FakeDevice&>(*target().devices[number]);
+  }
   // The forms that a path passes through, the last one included; "none" where there is no path.
   std::vector<std::string> path(const Form& root, const Form& form) {
     const auto& steps = conversions->path(value("x"), root, form);
     if (!steps) return {"none"};
     std::vector<std::string> forms;
     for (const ConversionStep& step : *steps)
-      forms.push_back((step.transfer ? "copy to " : target().info(step.device).name + " makes ") + to_string(step.to, target()));
+      forms.push_back((step.transfer ? "copy to " : target().info(step.device).name + " makes ") +
+                      to_string(step.to, target()));
     return forms;
   }
 };
@@ -43,7 +46,8 @@ TEST(Conversions, LayoutThenDtypeWithinOneMemory) {
   Two two;
   two.device(0).convert(kPlain, kLast, 3);
   two.device(0).convert(kLast, kLastHalf, 2);
-  EXPECT_THAT(two.path({0, kPlain}, {0, kLastHalf}), ElementsAre("cpu makes nhwc/fp32", "cpu makes nhwc/fp16"));
+  EXPECT_THAT(two.path({0, kPlain}, {0, kLastHalf}),
+              ElementsAre("cpu makes nhwc/fp32", "cpu makes nhwc/fp16"));
 }
 
 TEST(Conversions, DtypeFirstWhereThatIsCheaper) {
@@ -52,18 +56,21 @@ TEST(Conversions, DtypeFirstWhereThatIsCheaper) {
   two.device(0).convert(kLast, kLastHalf, 2);
   two.device(0).convert(kPlain, kPlainHalf, 4);
   two.device(0).convert(kPlainHalf, kLastHalf, 5);
-  EXPECT_THAT(two.path({0, kPlain}, {0, kLastHalf}), ElementsAre("cpu makes nchw/fp16", "cpu makes nhwc/fp16"));
+  EXPECT_THAT(two.path({0, kPlain}, {0, kLastHalf}),
+              ElementsAre("cpu makes nchw/fp16", "cpu makes nhwc/fp16"));
 }
 
 TEST(Conversions, OnTheSideOfTheLinkWhereTheyAreCheaper) {
   Two two;
   two.device(0).convert(kPlain, kLast, 30);
   two.device(1).convert(kPlain, kLast, 3);
-  EXPECT_THAT(two.path({0, kPlain}, {1, kLast}), ElementsAre("copy to nchw/fp32@npu", "npu makes nhwc/fp32@npu"));
+  EXPECT_THAT(two.path({0, kPlain}, {1, kLast}),
+              ElementsAre("copy to nchw/fp32@npu", "npu makes nhwc/fp32@npu"));
   Two other;
   other.device(0).convert(kPlain, kLast, 3);
   other.device(1).convert(kPlain, kLast, 30);
-  EXPECT_THAT(other.path({0, kPlain}, {1, kLast}), ElementsAre("cpu makes nhwc/fp32", "copy to nhwc/fp32@npu"));
+  EXPECT_THAT(other.path({0, kPlain}, {1, kLast}),
+              ElementsAre("cpu makes nhwc/fp32", "copy to nhwc/fp32@npu"));
 }
 
 TEST(Conversions, OfEqualSumsTheCopyComesFirst) {
@@ -72,15 +79,19 @@ TEST(Conversions, OfEqualSumsTheCopyComesFirst) {
     two.device(device).convert(kPlain, kLast, 3);
     two.device(device).convert(kLast, kPlain, 3);
   }
-  EXPECT_THAT(two.path({0, kPlain}, {1, kLast}), ElementsAre("copy to nchw/fp32@npu", "npu makes nhwc/fp32@npu"));
-  EXPECT_THAT(two.path({1, kLast}, {0, kPlain}), ElementsAre("copy to nhwc/fp32", "cpu makes nchw/fp32"));
+  EXPECT_THAT(two.path({0, kPlain}, {1, kLast}),
+              ElementsAre("copy to nchw/fp32@npu", "npu makes nhwc/fp32@npu"));
+  EXPECT_THAT(two.path({1, kLast}, {0, kPlain}),
+              ElementsAre("copy to nhwc/fp32", "cpu makes nchw/fp32"));
 }
 
 TEST(Conversions, EachSideDoesWhatItCan) {
   Two two;
   two.device(0).convert(kPlain, kPlainHalf, 3);
   two.device(1).convert(kPlainHalf, kLastHalf, 3);
-  EXPECT_THAT(two.path({0, kPlain}, {1, kLastHalf}), ElementsAre("cpu makes nchw/fp16", "copy to nchw/fp16@npu", "npu makes nhwc/fp16@npu"));
+  EXPECT_THAT(
+      two.path({0, kPlain}, {1, kLastHalf}),
+      ElementsAre("cpu makes nchw/fp16", "copy to nchw/fp16@npu", "npu makes nhwc/fp16@npu"));
 }
 
 TEST(Conversions, MissingOnes) {
@@ -110,12 +121,14 @@ double cheapest_us(RandomCase& random_case, ir::ValueId value, const Form& root,
     const Target& target = random_case.devices.target();
     if (change == 0) {
       const auto dims = *evaluate(*random_case.graph().value(value).type.shape, random_case.point);
-      const auto size = static_cast<double>(layout_nbytes(root.tensor.layout, root.tensor.dtype, dims));
+      const auto size =
+          static_cast<double>(layout_nbytes(root.tensor.layout, root.tensor.dtype, dims));
       step_us = random_case.pricer->transfer_us(root.memory, next.memory, size);
     } else {
       for (std::uint32_t device = 0; device < target.device_count(); ++device) {
         if (target.memory_of[device] != root.memory) continue;
-        for (const auto& candidate : target.devices[device]->conversion(root.tensor, next.tensor, {}, {}).candidates)
+        for (const auto& candidate :
+             target.devices[device]->conversion(root.tensor, next.tensor, {}, {}).candidates)
           step_us = std::min(step_us, round_price_us(candidate.flops));
       }
     }
@@ -131,9 +144,11 @@ TEST(Conversions, PathsAreCheapestAndTheirPrefixesArePaths) {
     RandomCase random_case(seed);
     testing::Random random(seed);
     const auto draw = [&] {
-      const std::vector<Layout> layouts = {Layout::row_major(), Layout::channels_last(4), Layout::channel_blocked(4, 8)};
-      return Form{static_cast<std::uint32_t>(random.index(random_case.devices.target().memories.size())),
-                  {random.pick(layouts), random.chance(0.5) ? DType::kFp32 : DType::kFp16}};
+      const std::vector<Layout> layouts = {Layout::row_major(), Layout::channels_last(4),
+                                           Layout::channel_blocked(4, 8)};
+      return Form{
+          static_cast<std::uint32_t>(random.index(random_case.devices.target().memories.size())),
+          {random.pick(layouts), random.chance(0.5) ? DType::kFp32 : DType::kFp16}};
     };
     for (int i = 0; i < 20; ++i) {
       const ir::ValueId value = random_case.graph().inputs.front();

@@ -76,24 +76,36 @@ TEST(CostTable, HashTellsTablesApart) {
 TEST(CostTable, MalformedTables) {
   EXPECT_EQ(parse_error("{"), "not a cost table: expected a JSON object");
   EXPECT_EQ(parse_error("[1]"), "not a cost table: expected a JSON object");
-  EXPECT_EQ(parse_error(R"({"prices": {}})"), "not a cost table: expected schema tessera.cost_table/1.0, found null");
-  EXPECT_EQ(parse_error(R"({"schema": "tessera.report/1.0"})"),
-            "not a cost table: expected schema tessera.cost_table/1.0, found \"tessera.report/1.0\"");
-  EXPECT_EQ(parse_error(R"({"schema": "tessera.cost_table/2.0", "prices": {}})"),
-            "not a cost table: expected schema tessera.cost_table/1.0, found \"tessera.cost_table/2.0\"");
-  EXPECT_EQ(parse_error(R"({"schema": "tessera.cost_table/1.0"})"), "cost table: expected an object 'prices'");
-  EXPECT_EQ(parse_error(R"({"schema": "tessera.cost_table/1.0", "prices": []})"), "cost table: expected an object 'prices'");
+  EXPECT_EQ(parse_error(R"({"prices": {}})"),
+            "not a cost table: expected schema tessera.cost_table/1.0, found null");
+  EXPECT_EQ(
+      parse_error(R"({"schema": "tessera.report/1.0"})"),
+      "not a cost table: expected schema tessera.cost_table/1.0, found \"tessera.report/1.0\"");
+  EXPECT_EQ(
+      parse_error(R"({"schema": "tessera.cost_table/2.0", "prices": {}})"),
+      "not a cost table: expected schema tessera.cost_table/1.0, found \"tessera.cost_table/2.0\"");
+  EXPECT_EQ(parse_error(R"({"schema": "tessera.cost_table/1.0"})"),
+            "cost table: expected an object 'prices'");
+  EXPECT_EQ(parse_error(R"({"schema": "tessera.cost_table/1.0", "prices": []})"),
+            "cost table: expected an object 'prices'");
 }
 
 TEST(CostTable, MalformedEntries) {
   EXPECT_EQ(entry_error("3"), "price 'k': expected an object, found number");
-  EXPECT_EQ(entry_error(R"({"spread_us": 0, "samples": 5})"), "price 'k': 'us': expected a number of at least 0, found nothing");
-  EXPECT_EQ(entry_error(R"({"us": "1", "spread_us": 0, "samples": 5})"), "price 'k': 'us': expected a number of at least 0, found \"1\"");
-  EXPECT_EQ(entry_error(R"({"us": -1, "spread_us": 0, "samples": 5})"), "price 'k': 'us': expected a number of at least 0, found -1");
-  EXPECT_EQ(entry_error(R"({"us": 1, "spread_us": -2, "samples": 5})"), "price 'k': 'spread_us': expected a number of at least 0, found -2");
-  EXPECT_EQ(entry_error(R"({"us": 1, "spread_us": 0})"), "price 'k': 'samples': expected an integer of at least 1, found nothing");
-  EXPECT_EQ(entry_error(R"({"us": 1, "spread_us": 0, "samples": 1.5})"), "price 'k': 'samples': expected an integer of at least 1, found 1.5");
-  EXPECT_EQ(entry_error(R"({"us": 1, "spread_us": 0, "samples": 0})"), "price 'k': 'samples': expected an integer of at least 1, found 0");
+  EXPECT_EQ(entry_error(R"({"spread_us": 0, "samples": 5})"),
+            "price 'k': 'us': expected a number of at least 0, found nothing");
+  EXPECT_EQ(entry_error(R"({"us": "1", "spread_us": 0, "samples": 5})"),
+            "price 'k': 'us': expected a number of at least 0, found \"1\"");
+  EXPECT_EQ(entry_error(R"({"us": -1, "spread_us": 0, "samples": 5})"),
+            "price 'k': 'us': expected a number of at least 0, found -1");
+  EXPECT_EQ(entry_error(R"({"us": 1, "spread_us": -2, "samples": 5})"),
+            "price 'k': 'spread_us': expected a number of at least 0, found -2");
+  EXPECT_EQ(entry_error(R"({"us": 1, "spread_us": 0})"),
+            "price 'k': 'samples': expected an integer of at least 1, found nothing");
+  EXPECT_EQ(entry_error(R"({"us": 1, "spread_us": 0, "samples": 1.5})"),
+            "price 'k': 'samples': expected an integer of at least 1, found 1.5");
+  EXPECT_EQ(entry_error(R"({"us": 1, "spread_us": 0, "samples": 0})"),
+            "price 'k': 'samples': expected an integer of at least 1, found 0");
   EXPECT_EQ(entry_error(R"({"us": 1, "spread_us": 0, "samples": 5000000000})"),
             "price 'k': 'samples': expected an integer of at least 1, found 5000000000");
 }
@@ -111,13 +123,16 @@ TEST(CostTable, Files) {
   EXPECT_EQ(loaded->entries(), table.entries());
   const auto broken = CostTable::load(folder.write("broken.json", "{}"));
   ASSERT_FALSE(broken);
-  EXPECT_EQ(broken.error().to_string(), (folder / "broken.json").string() + ": not a cost table: expected schema tessera.cost_table/1.0, found null");
+  EXPECT_EQ(broken.error().to_string(),
+            (folder / "broken.json").string() +
+                ": not a cost table: expected schema tessera.cost_table/1.0, found null");
 }
 
 TEST(CostTable, NearestSharesTheLongestPrefix) {
   CostTable table;
   EXPECT_EQ(table.nearest("x"), "");
-  for (const char* key : {"cpu:conv|1x3", "cpu:conv|1x4", "cpu:pool", "npu:conv"}) table.add(key, {1, 0, 5});
+  for (const char* key : {"cpu:conv|1x3", "cpu:conv|1x4", "cpu:pool", "npu:conv"})
+    table.add(key, {1, 0, 5});
   EXPECT_EQ(table.nearest("cpu:conv|1x5"), "cpu:conv|1x4");
   EXPECT_EQ(table.nearest("cpu:conv|1x30"), "cpu:conv|1x3");
   EXPECT_EQ(table.nearest("cpu:softmax"), "cpu:pool");

@@ -12,14 +12,16 @@ using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
 TEST(Legalize, TwoReadersShareAConversion) {
-  Stages stages(R"(input %x : fp32[1, 8, 2, 2] %a = Relu(%x) name "a" %b = Relu(%a) name "b" %c = Exp(%a) name "c" output %b output %c)");
+  Stages stages(
+      R"(input %x : fp32[1, 8, 2, 2] %a = Relu(%x) name "a" %b = Relu(%a) name "b" %c = Exp(%a) name "c" output %b output %c)");
   auto& cpu = stages.devices.add("cpu");
   cpu.offer("a", 1, {kPlain}, kLast);
   cpu.offer("b", 1, {kPlain}, kPlain);
   cpu.offer("c", 1, {kPlain}, kPlain);
   cpu.convert(kLast, kPlain, 5);
   stages.lower();
-  EXPECT_THAT(stages.steps(), ElementsAre("call cpu 'a': x!in -> a[nhwc/fp32]", "convert cpu 'a': a[nhwc/fp32] -> a",
+  EXPECT_THAT(stages.steps(), ElementsAre("call cpu 'a': x!in -> a[nhwc/fp32]",
+                                          "convert cpu 'a': a[nhwc/fp32] -> a",
                                           "call cpu 'b': a -> b!out", "call cpu 'c': a -> c!out"));
   EXPECT_EQ(stages.solution.cost, 3 + round_price_us(5));
   ASSERT_EQ(stages.lowered.regions.size(), 1U);
@@ -28,19 +30,23 @@ TEST(Legalize, TwoReadersShareAConversion) {
 }
 
 TEST(Legalize, ConversionsOnlyForReadersThatWantThem) {
-  Stages stages(R"(input %x : fp32[1, 8, 2, 2] %a = Relu(%x) name "a" %b = Relu(%a) name "b" %c = Exp(%a) name "c" output %b output %c)");
+  Stages stages(
+      R"(input %x : fp32[1, 8, 2, 2] %a = Relu(%x) name "a" %b = Relu(%a) name "b" %c = Exp(%a) name "c" output %b output %c)");
   auto& cpu = stages.devices.add("cpu");
   cpu.offer("a", 1, {kPlain}, kLast);
   cpu.offer("b", 1, {kLast}, kPlain);
   cpu.offer("c", 1, {kPlain}, kPlain);
   cpu.convert(kLast, kPlain, 5);
   stages.lower();
-  EXPECT_THAT(stages.steps(), ElementsAre("call cpu 'a': x!in -> a[nhwc/fp32]", "call cpu 'b': a[nhwc/fp32] -> b!out",
-                                          "convert cpu 'a': a[nhwc/fp32] -> a", "call cpu 'c': a -> c!out"));
+  EXPECT_THAT(
+      stages.steps(),
+      ElementsAre("call cpu 'a': x!in -> a[nhwc/fp32]", "call cpu 'b': a[nhwc/fp32] -> b!out",
+                  "convert cpu 'a': a[nhwc/fp32] -> a", "call cpu 'c': a -> c!out"));
 }
 
 TEST(Legalize, CrossingAndComingBack) {
-  Stages stages(R"(input %x : fp32[1, 8, 2, 2] %a = Relu(%x) name "a" %b = Exp(%a) name "b" %c = Relu(%b) name "c" output %c)");
+  Stages stages(
+      R"(input %x : fp32[1, 8, 2, 2] %a = Relu(%x) name "a" %b = Exp(%a) name "b" %c = Relu(%b) name "c" output %c)");
   auto& cpu = stages.devices.add("cpu");
   auto& npu = stages.devices.add("npu", "npu");
   npu.offer("a", 1, {kLastHalf}, kLastHalf);
@@ -52,29 +58,39 @@ TEST(Legalize, CrossingAndComingBack) {
   npu.convert(kLastHalf, kLast, 1);
   stages.lower();
   EXPECT_THAT(stages.steps(),
-              ElementsAre("convert cpu 'x': x!in -> x[nhwc/fp32]", "transfer npu 'x': x[nhwc/fp32] -> x[nhwc/fp32@npu]",
-                          "convert npu 'x': x[nhwc/fp32@npu] -> x[nhwc/fp16@npu]", "call npu 'a': x[nhwc/fp16@npu] -> a[nhwc/fp16@npu]",
-                          "convert npu 'a': a[nhwc/fp16@npu] -> a[nhwc/fp32@npu]", "transfer npu 'a': a[nhwc/fp32@npu] -> a[nhwc/fp32]",
-                          "convert cpu 'a': a[nhwc/fp32] -> a", "call cpu 'b': a -> b", "convert cpu 'b': b -> b[nhwc/fp32]",
-                          "transfer npu 'b': b[nhwc/fp32] -> b[nhwc/fp32@npu]", "convert npu 'b': b[nhwc/fp32@npu] -> b[nhwc/fp16@npu]",
-                          "call npu 'c': b[nhwc/fp16@npu] -> c[nhwc/fp16@npu]", "convert npu 'c': c[nhwc/fp16@npu] -> c[nhwc/fp32@npu]",
-                          "transfer npu 'c': c[nhwc/fp32@npu] -> c[nhwc/fp32]", "convert cpu 'c': c[nhwc/fp32] -> c!out"));
+              ElementsAre("convert cpu 'x': x!in -> x[nhwc/fp32]",
+                          "transfer npu 'x': x[nhwc/fp32] -> x[nhwc/fp32@npu]",
+                          "convert npu 'x': x[nhwc/fp32@npu] -> x[nhwc/fp16@npu]",
+                          "call npu 'a': x[nhwc/fp16@npu] -> a[nhwc/fp16@npu]",
+                          "convert npu 'a': a[nhwc/fp16@npu] -> a[nhwc/fp32@npu]",
+                          "transfer npu 'a': a[nhwc/fp32@npu] -> a[nhwc/fp32]",
+                          "convert cpu 'a': a[nhwc/fp32] -> a", "call cpu 'b': a -> b",
+                          "convert cpu 'b': b -> b[nhwc/fp32]",
+                          "transfer npu 'b': b[nhwc/fp32] -> b[nhwc/fp32@npu]",
+                          "convert npu 'b': b[nhwc/fp32@npu] -> b[nhwc/fp16@npu]",
+                          "call npu 'c': b[nhwc/fp16@npu] -> c[nhwc/fp16@npu]",
+                          "convert npu 'c': c[nhwc/fp16@npu] -> c[nhwc/fp32@npu]",
+                          "transfer npu 'c': c[nhwc/fp32@npu] -> c[nhwc/fp32]",
+                          "convert cpu 'c': c[nhwc/fp32] -> c!out"));
   std::vector<std::string> regions;
-  for (const Region& region : stages.lowered.regions) regions.push_back(stages.target().info(region.device).name);
+  for (const Region& region : stages.lowered.regions)
+    regions.push_back(stages.target().info(region.device).name);
   EXPECT_THAT(regions, ElementsAre("cpu", "npu", "cpu", "npu", "cpu"));
   for (const LoweredStep& step : stages.lowered.steps)
     EXPECT_EQ(step.region == UINT32_MAX, step.opcode == artefact::Opcode::kTransfer);
 }
 
 TEST(Legalize, ConstantsStandInTheFormThatTheKernelReads) {
-  Stages stages(R"(input %x : fp32[1, 8, 2, 2] const %w : fp32[1, 1, 1, 1] dense [3] const %k : fp32[1, 1, 1, 1] dense [4]
+  Stages stages(
+      R"(input %x : fp32[1, 8, 2, 2] const %w : fp32[1, 1, 1, 1] dense [3] const %k : fp32[1, 1, 1, 1] dense [4]
                    %a = Add(%x, %w) name "a" %b = Mul(%a, %k) name "b" output %b)");
   auto& cpu = stages.devices.add("cpu");
   cpu.offer("a", 1, {kPlain, kLastHalf}, kPlain);
   auto& baked = cpu.offer("b", 1, {kPlain, kPlain}, kPlain);
   baked.inputs[1] = std::nullopt;
   stages.lower();
-  EXPECT_THAT(stages.steps(), ElementsAre("call cpu 'a': x!in w!const[nhwc/fp16] -> a", "call cpu 'b': a -> b!out"));
+  EXPECT_THAT(stages.steps(), ElementsAre("call cpu 'a': x!in w!const[nhwc/fp16] -> a",
+                                          "call cpu 'b': a -> b!out"));
   EXPECT_EQ(stages.lowered.buffers[stages.lowered.steps[0].inputs[1]].constant.span<float>()[0], 3);
 }
 
@@ -84,21 +100,28 @@ TEST(Legalize, OutputsThatLieElsewhereAreCopied) {
   stages.devices.add("npu", "npu");  // the first of the user's, but not the one that copies
   stages.devices.add("cpu").offer("a", 1, {kPlain}, kPlain);
   stages.lower();
-  EXPECT_THAT(stages.steps(), ElementsAre("call cpu 'a': x!in -> a!out", "transfer cpu 'x': x!in -> x!out",
-                                          "transfer cpu 'w': w!const -> w!out", "transfer cpu 'a': a!out -> a!out"));
-  EXPECT_EQ(std::set(stages.lowered.output_buffers.begin(), stages.lowered.output_buffers.end()).size(), 4U);
+  EXPECT_THAT(
+      stages.steps(),
+      ElementsAre("call cpu 'a': x!in -> a!out", "transfer cpu 'x': x!in -> x!out",
+                  "transfer cpu 'w': w!const -> w!out", "transfer cpu 'a': a!out -> a!out"));
+  EXPECT_EQ(
+      std::set(stages.lowered.output_buffers.begin(), stages.lowered.output_buffers.end()).size(),
+      4U);
 }
 
 TEST(Legalize, NewStatesAreWrittenBackLast) {
-  Stages stages(R"(input %x : fp32[2] input %s : fp32[2] %t = Add(%x, %s) name "t" %y = Relu(%s) name "y"
+  Stages stages(
+      R"(input %x : fp32[2] input %s : fp32[2] %t = Add(%x, %s) name "t" %y = Relu(%s) name "y"
                    output %t output %s output %y state "s" -> "t" initial none)");
   auto& cpu = stages.devices.add("cpu");
   cpu.offer("t", 1, {kPlain}, kPlain);
   cpu.offer("y", 1, {kPlain}, kPlain);
   stages.lower();
   // the old state is an output too: it is copied before it changes
-  EXPECT_THAT(stages.steps(), ElementsAre("call cpu 't': x!in s!state -> t", "call cpu 'y': s!state -> y!out",
-                                          "transfer cpu 's': s!state -> s!out", "write_back cpu 't': t -> s!state"));
+  EXPECT_THAT(
+      stages.steps(),
+      ElementsAre("call cpu 't': x!in s!state -> t", "call cpu 'y': s!state -> y!out",
+                  "transfer cpu 's': s!state -> s!out", "write_back cpu 't': t -> s!state"));
 }
 
 TEST(Legalize, StatesThatChangePlaces) {
@@ -106,29 +129,35 @@ TEST(Legalize, StatesThatChangePlaces) {
                    output %y output %p output %q state "p" -> "q" initial none state "q" -> "p" initial none)");
   stages.devices.add("cpu").offer("y", 1, {kPlain}, kPlain);
   stages.lower();
-  EXPECT_THAT(stages.steps(), ElementsAre("call cpu 'y': p!state -> y!out", "transfer cpu 'p': p!state -> p", "transfer cpu 'q': q!state -> q",
-                                          "write_back cpu 'p': p -> q!state", "write_back cpu 'q': q -> p!state"));
+  EXPECT_THAT(stages.steps(),
+              ElementsAre("call cpu 'y': p!state -> y!out", "transfer cpu 'p': p!state -> p",
+                          "transfer cpu 'q': q!state -> q", "write_back cpu 'p': p -> q!state",
+                          "write_back cpu 'q': q -> p!state"));
 }
 
 TEST(Legalize, AStateThatStaysIsNotWritten) {
-  Stages stages(R"(input %s : fp32[2] %y = Relu(%s) name "y" output %y output %s state "s" -> "s" initial none)");
+  Stages stages(
+      R"(input %s : fp32[2] %y = Relu(%s) name "y" output %y output %s state "s" -> "s" initial none)");
   stages.devices.add("cpu").offer("y", 1, {kPlain}, kPlain);
   stages.lower();
   EXPECT_THAT(stages.steps(), ElementsAre("call cpu 'y': s!state -> y!out"));
 }
 
 TEST(Legalize, OrderOfCoversIsByTheirLastNode) {
-  Stages stages(R"(input %x : fp32[1, 8, 2, 2] %a = Relu(%x) name "a" %b = Exp(%x) name "b" %c = Neg(%a) name "c" output %b output %c)");
+  Stages stages(
+      R"(input %x : fp32[1, 8, 2, 2] %a = Relu(%x) name "a" %b = Exp(%x) name "b" %c = Neg(%a) name "c" output %b output %c)");
   auto& cpu = stages.devices.add("cpu");
   cpu.offer("cover0", 1, {kPlain}, kPlain);
   cpu.offer("b", 1, {kPlain}, kPlain);
   stages.cover({"a", "c"});
   stages.lower();
-  EXPECT_THAT(stages.steps(), ElementsAre("call cpu 'b': x!in -> b!out", "call cpu 'a': x!in -> c!out"));
+  EXPECT_THAT(stages.steps(),
+              ElementsAre("call cpu 'b': x!in -> b!out", "call cpu 'a': x!in -> c!out"));
   EXPECT_THAT(stages.lowered.steps[1].nodes, ElementsAre(0, 2));
 }
 
-// a1 -> b1 and b2 -> a2 cross: the covers {a1, a2} and {b1, b2} each need a result of the other, and each alone is convex.
+// a1 -> b1 and b2 -> a2 cross: the covers {a1, a2} and {b1, b2} each need a result of the other,
+// and each alone is convex.
 struct Crossed : Stages {
   Crossed()
       : Stages(R"(input %x : fp32[1, 8, 2, 2] input %y : fp32[1, 8, 2, 2]
@@ -157,7 +186,8 @@ TEST(CyclicCovers, ForbiddenTogetherOneOfThemRemains) {
   const auto solution = solve::solve(stages.problem.problem);
   ASSERT_TRUE(solution) << solution.error().to_string();
   const Assignment assignment = decode(stages.problem, solution->choice);
-  EXPECT_EQ((assignment.cover_option[0] >= 0 ? 1 : 0) + (assignment.cover_option[1] >= 0 ? 1 : 0), 1);
+  EXPECT_EQ((assignment.cover_option[0] >= 0 ? 1 : 0) + (assignment.cover_option[1] >= 0 ? 1 : 0),
+            1);
   EXPECT_EQ(assignment.cover_option[2], 0);
   EXPECT_EQ(solution->cost, 2 + 2 * round_price_us(10));
   EXPECT_THAT(cyclic_covers(stages.graph(), stages.choices, assignment), IsEmpty());

@@ -16,7 +16,8 @@ using artefact::BufferKind;
 
 // A chain on one device that takes everything in the plain form. 1x8x2x2 fp32: 128 bytes.
 struct Chain : Stages {
-  explicit Chain(const std::string& statements, const SymbolBindings& at = {}) : Stages(statements, at) {
+  explicit Chain(const std::string& statements, const SymbolBindings& at = {})
+      : Stages(statements, at) {
     auto& cpu = devices.add("cpu");
     for (const auto& node : graph().nodes()) cpu.offer(node->name, 1, {kPlain}, kPlain);
   }
@@ -26,7 +27,9 @@ struct Chain : Stages {
     return plan_memory(graph(), target(), point, lowered);
   }
   [[nodiscard]] const LoweredBuffer& buffer(std::string_view name) const {
-    return *std::ranges::find_if(lowered.buffers, [&](const LoweredBuffer& entry) { return graph().value(entry.value).name == name; });
+    return *std::ranges::find_if(lowered.buffers, [&](const LoweredBuffer& entry) {
+      return graph().value(entry.value).name == name;
+    });
   }
   // The name of the value whose storage a value shares, or "own".
   [[nodiscard]] std::string storage(std::string_view name) const {
@@ -36,7 +39,8 @@ struct Chain : Stages {
 };
 
 TEST(Memory, InPlaceWhereTheOperandDies) {
-  Chain chain(R"(input %x : fp32[1, 8, 2, 2] %a = Relu(%x) name "a" %b = Relu(%a) name "b" %c = Relu(%b) name "c" %d = Relu(%c) name "d" output %d)");
+  Chain chain(
+      R"(input %x : fp32[1, 8, 2, 2] %a = Relu(%x) name "a" %b = Relu(%a) name "b" %c = Relu(%b) name "c" %d = Relu(%c) name "d" output %d)");
   ASSERT_TRUE(chain.plan());
   EXPECT_EQ(chain.storage("a"), "own");  // not over the caller's input
   EXPECT_EQ(chain.storage("b"), "a");
@@ -50,7 +54,8 @@ TEST(Memory, InPlaceWhereTheOperandDies) {
 }
 
 TEST(Memory, NotInPlaceWhereTheOperandIsReadLater) {
-  Chain chain(R"(input %x : fp32[1, 8, 2, 2] %a = Relu(%x) name "a" %b = Relu(%a) name "b" %c = Add(%b, %a) name "c" %d = Exp(%c) name "d" output %d)");
+  Chain chain(
+      R"(input %x : fp32[1, 8, 2, 2] %a = Relu(%x) name "a" %b = Relu(%a) name "b" %c = Add(%b, %a) name "c" %d = Exp(%c) name "d" output %d)");
   ASSERT_TRUE(chain.plan());
   EXPECT_EQ(chain.storage("b"), "own");
   EXPECT_EQ(chain.storage("c"), "b");
@@ -59,14 +64,17 @@ TEST(Memory, NotInPlaceWhereTheOperandIsReadLater) {
 
 TEST(Memory, InPlaceOnlyAtEqualSizesEverywhere) {
   // equal at n = 1 alone
-  Chain chain(R"(input %x : fp32[n, 8] input %y : fp32[1, 8] %a = Relu(%y) name "a" %b = Add(%a, %x) name "b" %c = Relu(%b) name "c" output %c)", {{"n", 1}});
+  Chain chain(
+      R"(input %x : fp32[n, 8] input %y : fp32[1, 8] %a = Relu(%y) name "a" %b = Add(%a, %x) name "b" %c = Relu(%b) name "c" output %c)",
+      {{"n", 1}});
   ASSERT_TRUE(chain.plan());
   EXPECT_EQ(chain.buffer("a").size_bytes, chain.buffer("b").size_bytes);
   EXPECT_EQ(chain.storage("b"), "own");
 }
 
 TEST(Memory, NotInPlaceInAnotherForm) {
-  Chain chain(R"(input %x : fp32[1, 8, 2, 2] %a = Relu(%x) name "a" %b = Relu(%a) name "b" %c = Relu(%b) name "c" output %c)");
+  Chain chain(
+      R"(input %x : fp32[1, 8, 2, 2] %a = Relu(%x) name "a" %b = Relu(%a) name "b" %c = Relu(%b) name "c" output %c)");
   Stages& stages = chain;
   stages.devices = testing::FakeTarget();
   auto& cpu = stages.devices.add("cpu");
@@ -78,7 +86,8 @@ TEST(Memory, NotInPlaceInAnotherForm) {
 }
 
 TEST(Memory, NotInPlaceWhereTheOtherOperandIsTheSameStorage) {
-  Chain chain(R"(input %x : fp32[2, 3] const %i : int64[2, 3] dense [1, 0, 1, 0, 1, 0] %a = Relu(%x) name "a"
+  Chain chain(
+      R"(input %x : fp32[2, 3] const %i : int64[2, 3] dense [1, 0, 1, 0, 1, 0] %a = Relu(%x) name "a"
                  %b = ScatterElements(%a, %i, %a) name "b" %c = Relu(%b) name "c" %d = Add(%c, %c) name "d" %e = Relu(%d) name "e" output %e)");
   ASSERT_TRUE(chain.plan());
   EXPECT_EQ(chain.storage("b"), "own");
@@ -86,7 +95,8 @@ TEST(Memory, NotInPlaceWhereTheOtherOperandIsTheSameStorage) {
 }
 
 TEST(Memory, AViewSharesTheStorageForAsLongAsAnyoneReadsIt) {
-  Chain chain(R"(input %x : fp32[1, 8, 2, 2] const %s : int64[2] dense [4, 8] %a = Relu(%x) name "a" %v = Reshape(%a, %s) name "v"
+  Chain chain(
+      R"(input %x : fp32[1, 8, 2, 2] const %s : int64[2] dense [4, 8] %a = Relu(%x) name "a" %v = Reshape(%a, %s) name "v"
                  %b = Relu(%a) name "b" %w = Relu(%v) name "w" output %b output %w)");
   chain.cpu().offer("v", 0.5, {kPlain, kPlain}, kPlain).options["view"] = 1;
   ASSERT_TRUE(chain.plan());
@@ -96,21 +106,24 @@ TEST(Memory, AViewSharesTheStorageForAsLongAsAnyoneReadsIt) {
 }
 
 TEST(Memory, ANewStateIsNoViewOfAnOldOne) {
-  const std::string statements = R"(input %p : fp32[8] input %q : fp32[2, 4] const %s : int64[2] dense [2, 4]
+  const std::string statements =
+      R"(input %p : fp32[8] input %q : fp32[2, 4] const %s : int64[2] dense [2, 4]
                                     %v = Reshape(%p, %s) name "v" %t = Relu(%p) name "t" %y = Relu(%v) name "y" output %y output %t output %v)";
   Chain states(statements + R"( state "p" -> "t" initial none state "q" -> "v" initial none)");
   states.cpu().offer("v", 0.5, {kPlain, kPlain}, kPlain).options["view"] = 1;
   ASSERT_TRUE(states.plan());
   EXPECT_EQ(states.storage("v"), "own");
   EXPECT_EQ(states.lowered.memory[0].state_bytes, 64);
-  Chain one(statements + R"( state "p" -> "t" initial none)");  // here it is an output of the caller's
+  Chain one(statements +
+            R"( state "p" -> "t" initial none)");  // here it is an output of the caller's
   one.cpu().offer("v", 0.5, {kPlain, kPlain}, kPlain).options["view"] = 1;
   ASSERT_TRUE(one.plan());
   EXPECT_EQ(one.storage("v"), "own");
 }
 
 TEST(Memory, FiguresOfEachMemory) {
-  Stages stages(R"(input %x : fp32[1, 8, 2, 2] const %w : fp32[1] dense [2] const %k : fp32[2] dense [1, 2]
+  Stages stages(
+      R"(input %x : fp32[1, 8, 2, 2] const %w : fp32[1] dense [2] const %k : fp32[2] dense [1, 2]
                    %a = Exp(%x) name "a" %b = Mul(%a, %w) name "b" %c = Add(%b, %k) name "c" output %c)");
   auto& cpu = stages.devices.add("cpu");
   auto& npu = stages.devices.add("npu", "npu");
@@ -129,22 +142,26 @@ TEST(Memory, FiguresOfEachMemory) {
 }
 
 TEST(Memory, TooLittleOfIt) {
-  Chain chain(R"(input %x : fp32[1, 8, 2, 2] const %w : fp32[1] dense [2] %a = Relu(%x) name "a" %b = Exp(%a) name "b" %c = Mul(%b, %w) name "c" output %c)");
+  Chain chain(
+      R"(input %x : fp32[1, 8, 2, 2] const %w : fp32[1] dense [2] %a = Relu(%x) name "a" %b = Exp(%a) name "b" %c = Mul(%b, %w) name "c" output %c)");
   chain.cpu().mutable_info().rates.memory_bytes = 200;
   EXPECT_TRUE(chain.plan());  // 128 in the arena, 4 of weights
   chain.cpu().mutable_info().rates.memory_bytes = 100;
   const Status status = chain.plan();
   ASSERT_FALSE(status);
   EXPECT_EQ(status.error().code, ErrorCode::kResourceExhausted);
-  EXPECT_EQ(status.error().to_string(), "device 'cpu': the plan needs 132 bytes, the device has 100");
+  EXPECT_EQ(status.error().to_string(),
+            "device 'cpu': the plan needs 132 bytes, the device has 100");
 }
 
 TEST(Memory, SizesThatOverflow) {
   Chain chain("input %x : fp32[1, n, 2, 2] %a = Relu(%x) name \"a\" output %a", {{"n", 1}});
   ASSERT_TRUE(chain.plan());
-  const Status status = plan_memory(chain.graph(), chain.target(), {{"n", INT64_MAX / 8}}, chain.lowered);
+  const Status status =
+      plan_memory(chain.graph(), chain.target(), {{"n", INT64_MAX / 8}}, chain.lowered);
   ASSERT_FALSE(status);
-  EXPECT_EQ(status.error().to_string(), "value 'x': the bytes of fp32[1, 1152921504606846975, 2, 2] exceed 63 bits");
+  EXPECT_EQ(status.error().to_string(),
+            "value 'x': the bytes of fp32[1, 1152921504606846975, 2, 2] exceed 63 bits");
 }
 
 // ---- Properties of random plans
@@ -172,37 +189,52 @@ std::vector<std::pair<int, int>> lifetimes(const Lowered& lowered) {
 }
 
 // What the runtime does at any size: each buffer at the largest end of those that it lies above.
-std::vector<std::int64_t> offsets_at(const ir::Graph& graph, const Lowered& lowered, const SymbolBindings& point, std::vector<std::int64_t>& sizes) {
+std::vector<std::int64_t> offsets_at(const ir::Graph& graph, const Lowered& lowered,
+                                     const SymbolBindings& point,
+                                     std::vector<std::int64_t>& sizes) {
   std::vector<std::int64_t> offsets(lowered.buffers.size(), -1);
   sizes.clear();
   for (const LoweredBuffer& buffer : lowered.buffers)
-    sizes.push_back(layout_nbytes(buffer.form.tensor.layout, buffer.form.tensor.dtype, *evaluate(*graph.value(buffer.value).type.shape, point)));
+    sizes.push_back(layout_nbytes(buffer.form.tensor.layout, buffer.form.tensor.dtype,
+                                  *evaluate(*graph.value(buffer.value).type.shape, point)));
   const auto place = [&](const auto& self, std::uint32_t buffer) -> std::int64_t {
     if (offsets[buffer] >= 0) return offsets[buffer];
     std::int64_t end = 0;
-    for (const std::uint32_t below : lowered.buffers[buffer].above) end = std::max(end, self(self, below) + sizes[below]);
+    for (const std::uint32_t below : lowered.buffers[buffer].above)
+      end = std::max(end, self(self, below) + sizes[below]);
     return offsets[buffer] = (end + kAlignment - 1) / kAlignment * kAlignment;
   };
   for (std::uint32_t i = 0; i < lowered.buffers.size(); ++i) place(place, i);
   return offsets;
 }
 
-// Storage that is shared holds what its readers expect: no step reads a value after another one was written over it.
+// Storage that is shared holds what its readers expect: no step reads a value after another one was
+// written over it.
 void check_aliases(const Lowered& lowered) {
-  std::map<std::uint32_t, std::set<std::uint32_t>> valid;  // per storage: the buffers whose elements it holds
+  std::map<std::uint32_t, std::set<std::uint32_t>>
+      valid;  // per storage: the buffers whose elements it holds
   for (std::uint32_t i = 0; i < lowered.buffers.size(); ++i)
-    if (lowered.buffers[i].kind == BufferKind::kInput || lowered.buffers[i].kind == BufferKind::kConstant) valid[i] = {i};
+    if (lowered.buffers[i].kind == BufferKind::kInput ||
+        lowered.buffers[i].kind == BufferKind::kConstant)
+      valid[i] = {i};
   for (const LoweredStep& step : lowered.steps) {
-    for (const std::uint32_t input : step.inputs) ASSERT_TRUE(valid[root_of(lowered, input)].contains(input)) << step.label;
+    for (const std::uint32_t input : step.inputs)
+      ASSERT_TRUE(valid[root_of(lowered, input)].contains(input)) << step.label;
     for (const std::uint32_t output : step.outputs) {
-      const bool is_view = step.option != nullptr && step.option->candidate.options.contains("view") && lowered.buffers[output].alias_of != UINT32_MAX;
+      const bool is_view = step.option != nullptr &&
+                           step.option->candidate.options.contains("view") &&
+                           lowered.buffers[output].alias_of != UINT32_MAX;
       auto& held = valid[root_of(lowered, output)];
       if (!is_view) held.clear();
       held.insert(output);
-      ASSERT_TRUE(lowered.buffers[output].kind == BufferKind::kTemporary || lowered.buffers[output].kind == BufferKind::kOutput);
+      ASSERT_TRUE(lowered.buffers[output].kind == BufferKind::kTemporary ||
+                  lowered.buffers[output].kind == BufferKind::kOutput);
       const bool is_in_place = !is_view && root_of(lowered, output) != output;
-      ASSERT_TRUE(lowered.buffers[output].kind == BufferKind::kTemporary || lowered.buffers[output].alias_of == UINT32_MAX);
-      ASSERT_TRUE(!is_in_place || lowered.buffers[root_of(lowered, output)].kind == BufferKind::kTemporary) << "over memory of the caller's";
+      ASSERT_TRUE(lowered.buffers[output].kind == BufferKind::kTemporary ||
+                  lowered.buffers[output].alias_of == UINT32_MAX);
+      ASSERT_TRUE(!is_in_place ||
+                  lowered.buffers[root_of(lowered, output)].kind == BufferKind::kTemporary)
+          << "over memory of the caller's";
     }
   }
 }
@@ -212,14 +244,18 @@ void check_offsets(const ir::Graph& graph, const Lowered& lowered, const SymbolB
   std::vector<std::int64_t> sizes;
   const auto offsets = offsets_at(graph, lowered, point, sizes);
   const auto is_placed = [&](std::uint32_t i) {
-    return lowered.buffers[i].kind == BufferKind::kTemporary && lowered.buffers[i].alias_of == UINT32_MAX && times[i].first >= 0;
+    return lowered.buffers[i].kind == BufferKind::kTemporary &&
+           lowered.buffers[i].alias_of == UINT32_MAX && times[i].first >= 0;
   };
   for (std::uint32_t a = 0; a < lowered.buffers.size(); ++a) {
     for (std::uint32_t b = 0; b < a; ++b) {
-      if (!is_placed(a) || !is_placed(b) || lowered.buffers[a].form.memory != lowered.buffers[b].form.memory) continue;
+      if (!is_placed(a) || !is_placed(b) ||
+          lowered.buffers[a].form.memory != lowered.buffers[b].form.memory)
+        continue;
       if (times[a].first > times[b].second || times[b].first > times[a].second) continue;
       ASSERT_TRUE(offsets[a] + sizes[a] <= offsets[b] || offsets[b] + sizes[b] <= offsets[a])
-          << "buffers " << a << " and " << b << " at " << offsets[a] << "+" << sizes[a] << " and " << offsets[b] << "+" << sizes[b];
+          << "buffers " << a << " and " << b << " at " << offsets[a] << "+" << sizes[a] << " and "
+          << offsets[b] << "+" << sizes[b];
     }
   }
 }
@@ -232,12 +268,14 @@ TEST(Memory, WhatLiesAboveHoldsAtEverySize) {
     RandomCase random_case(seed);
     Target& target = random_case.devices.target();
     const ir::Graph& graph = random_case.graph();
-    const AssignmentProblem problem = build_assignment_problem(graph, random_case.choices, target, *random_case.conversions);
+    const AssignmentProblem problem =
+        build_assignment_problem(graph, random_case.choices, target, *random_case.conversions);
     const auto solution = solve::solve(problem.problem);
     if (!solution) continue;
     const Assignment assignment = decode(problem, solution->choice);
     if (!cyclic_covers(graph, random_case.choices, assignment).empty()) continue;
-    Lowered lowered = legalize(random_case.module.methods.front(), random_case.choices, assignment, target, *random_case.conversions);
+    Lowered lowered = legalize(random_case.module.methods.front(), random_case.choices, assignment,
+                               target, *random_case.conversions);
     const Status planned = plan_memory(graph, target, random_case.point, lowered);
     ASSERT_TRUE(planned) << planned.error().to_string();
     ASSERT_EQ(lowered.memory.size(), target.memories.size());
@@ -252,11 +290,13 @@ TEST(Memory, WhatLiesAboveHoldsAtEverySize) {
       ++placed;
       EXPECT_EQ(buffer.size_bytes, sizes[i]);
       EXPECT_LE(offsets[i], buffer.offset_bytes);  // no hole grows
-      EXPECT_LE(buffer.offset_bytes + buffer.size_bytes, lowered.memory[buffer.form.memory].arena_bytes);
+      EXPECT_LE(buffer.offset_bytes + buffer.size_bytes,
+                lowered.memory[buffer.form.memory].arena_bytes);
     }
     several += placed > 2 ? 1 : 0;
     testing::Random random(seed);
-    for (int i = 0; i < 5; ++i) check_offsets(graph, lowered, {{"n", random.integer(1, 64)}, {"m", random.integer(1, 64)}});
+    for (int i = 0; i < 5; ++i)
+      check_offsets(graph, lowered, {{"n", random.integer(1, 64)}, {"m", random.integer(1, 64)}});
     check_offsets(graph, lowered, {{"n", 0}, {"m", 3}});
     if (HasFailure()) return;
   }

@@ -1,4 +1,5 @@
-// The figures of delegation, layouts and fusion in the field's introductory texts, through the assignment and its prices.
+// The figures of delegation, layouts and fusion in the field's introductory texts, through the
+// assignment and its prices.
 
 #include <gtest/gtest.h>
 
@@ -13,10 +14,13 @@ namespace {
 
 constexpr std::int64_t kMiB = 1 << 20;
 
-// A chain of `nodes` on an accelerator behind a link, and on the host. Every value has 1 MiB; a node takes the same time wherever
-// it belongs, and on the host `host_us` where the accelerator has it too.
+// A chain of `nodes` on an accelerator behind a link, and on the host. Every value has 1 MiB; a
+// node takes the same time wherever it belongs, and on the host `host_us` where the accelerator has
+// it too.
 struct Delegation : Stages {
-  Delegation(std::size_t nodes, const std::set<std::size_t>& missing, double node_us, double host_us) : Stages(statements(nodes)) {
+  Delegation(std::size_t nodes, const std::set<std::size_t>& missing, double node_us,
+             double host_us)
+      : Stages(statements(nodes)) {
     auto& cpu = devices.add("cpu");
     auto& npu = devices.add("npu", "npu");
     npu.mutable_info().rates.link_gb_per_s = 4;  // a round trip of 8 GB/s at each boundary
@@ -34,7 +38,8 @@ struct Delegation : Stages {
     std::string text = "input %v : fp32[1, 1, 512, 512]\n";
     for (std::size_t i = 0; i < nodes; ++i) {
       const std::string number = std::to_string(i);
-      text += "%y" + number + " = Relu(%" + (i == 0 ? "v" : "y" + std::to_string(i - 1)) + ") name \"n" + number + "\"\n";
+      text += "%y" + number + " = Relu(%" + (i == 0 ? "v" : "y" + std::to_string(i - 1)) +
+              ") name \"n" + number + "\"\n";
     }
     return text + "output %y" + std::to_string(nodes - 1);
   }
@@ -42,7 +47,8 @@ struct Delegation : Stages {
   [[nodiscard]] int partitions() const {
     int count = 0;
     for (std::size_t i = 0; i < assignment.nodes.size(); ++i)
-      if (assignment.nodes[i].device == 1 && (i == 0 || assignment.nodes[i - 1].device != 1)) ++count;
+      if (assignment.nodes[i].device == 1 && (i == 0 || assignment.nodes[i - 1].device != 1))
+        ++count;
     return count;
   }
 };
@@ -76,7 +82,9 @@ TEST(Problem2, WhereTheUnsupportedNodesStand) {
     end.insert(180 + i);
     scattered.insert(9 + i * 10);  // the last node is one of them
   }
-  const auto cost_ms = [](const std::set<std::size_t>& missing) { return Delegation(200, missing, 40, 10'000).solution.cost / 1000; };
+  const auto cost_ms = [](const std::set<std::size_t>& missing) {
+    return Delegation(200, missing, 40, 10'000).solution.cost / 1000;
+  };
   EXPECT_NEAR(cost_ms(middle), 9.24, 0.09);
   EXPECT_NEAR(cost_ms(end), 8.62, 0.09);
   EXPECT_NEAR(cost_ms(scattered), 20.4, 0.2);
@@ -87,14 +95,16 @@ TEST(Problem2, WhereDelegationDoesNotPayTheHostRunsIt) {
   for (std::size_t i = 1; i < 40; ++i) scattered.insert(i * 5);  // 40 partitions of 0.62 ms
   Delegation chain(200, scattered, 40, 110);
   EXPECT_EQ(chain.partitions(), 0);
-  const auto greedy = greedy_by_priority(chain.graph(), chain.choices, chain.target(), chain.problem);
+  const auto greedy =
+      greedy_by_priority(chain.graph(), chain.choices, chain.target(), chain.problem);
   ASSERT_TRUE(greedy);
   chain.assignment = decode(chain.problem, *greedy);
   EXPECT_EQ(chain.partitions(), 40);
   EXPECT_LT(chain.solution.cost, 200 * round_price_us(40) + 80 * chain.boundary_us());
 }
 
-// Layers that want NHWC; those in `only_plain` have only NCHW. 56 x 56 x 64 floats, read and written at 20 GB/s by a transpose.
+// Layers that want NHWC; those in `only_plain` have only NCHW. 56 x 56 x 64 floats, read and
+// written at 20 GB/s by a transpose.
 double layouts_ms(const std::set<std::size_t>& only_plain) {
   Stages stages(Delegation::statements(50));
   auto& cpu = stages.devices.add("cpu");
@@ -139,7 +149,8 @@ double operator_us(const ops::Work& work, double bytes) {
   return roofline_us(rates, candidate);
 }
 
-ops::Work work_of(const char* name, const ops::Attributes& attributes, const std::vector<Dims>& inputs, const Dims& output) {
+ops::Work work_of(const char* name, const ops::Attributes& attributes,
+                  const std::vector<Dims>& inputs, const Dims& output) {
   std::vector<ops::TensorSpec> specs;
   for (const Dims& dims : inputs) specs.push_back({DType::kFp32, dims, true});
   const std::vector<ops::TensorSpec> outputs = {{DType::kFp32, output, true}};
@@ -155,9 +166,11 @@ TEST(VerticalFusion, BiasAndReluNeedNotGoThroughMemory) {
   EXPECT_NEAR(conv.flops, 231e6, 1e6);
   const ops::Work bias = work_of("Add", {}, {activation, {1, 64, 1, 1}}, activation);
   const ops::Work relu = work_of("Relu", {}, {activation}, activation);
-  const double extra_bytes = bias.bytes_read + bias.bytes_written + relu.bytes_read + relu.bytes_written;
+  const double extra_bytes =
+      bias.bytes_read + bias.bytes_written + relu.bytes_read + relu.bytes_written;
   EXPECT_NEAR(extra_bytes, 3.21e6, 0.005e6);
-  const double unfused_us = operator_us(bias, bias.bytes_read + bias.bytes_written) + operator_us(relu, relu.bytes_read + relu.bytes_written);
+  const double unfused_us = operator_us(bias, bias.bytes_read + bias.bytes_written) +
+                            operator_us(relu, relu.bytes_read + relu.bytes_written);
   EXPECT_NEAR(unfused_us, 161, 1);
   const double layer_us = operator_us(conv, conv.bytes_read + conv.bytes_written);
   EXPECT_NEAR(unfused_us / layer_us, 0.14, 0.002);

@@ -28,7 +28,9 @@ inline const backends::TensorForm kPlainHalf{Layout::row_major(), DType::kFp16};
 
 struct Stages {
   explicit Stages(const std::string& statements, const SymbolBindings& at = {}) : point(at) {
-    auto parsed = ir::parse("tessera.ir 1 module \"test\" { symbol \"n\" in [1, 64] method \"main\" {\n" + statements + "\n} }");
+    auto parsed =
+        ir::parse("tessera.ir 1 module \"test\" { symbol \"n\" in [1, 64] method \"main\" {\n" +
+                  statements + "\n} }");
     if (!parsed) {
       ADD_FAILURE() << parsed.error().to_string();
       return;
@@ -56,14 +58,19 @@ struct Stages {
       if (std::ranges::find(names, node->name) == names.end()) continue;
       for (const ir::ValueId input : node->inputs) {
         const ir::Node* producer = graph().producer(input);
-        const bool inside = producer != nullptr && std::ranges::find(names, producer->name) != names.end();
-        if (!inside && std::ranges::find(added.inputs, input) == added.inputs.end()) added.inputs.push_back(input);
+        const bool inside =
+            producer != nullptr && std::ranges::find(names, producer->name) != names.end();
+        if (!inside && std::ranges::find(added.inputs, input) == added.inputs.end())
+          added.inputs.push_back(input);
       }
       added.nodes.push_back(node->id);
       for (const ir::ValueId output : node->outputs) {
         const auto uses = graph().uses(output);
-        const auto outside = [&](const ir::Graph::Use& use) { return std::ranges::find(names, use.node->name) == names.end(); };
-        if (graph().is_output(output) || std::ranges::any_of(uses, outside)) added.outputs.push_back(output);
+        const auto outside = [&](const ir::Graph::Use& use) {
+          return std::ranges::find(names, use.node->name) == names.end();
+        };
+        if (graph().is_output(output) || std::ranges::any_of(uses, outside))
+          added.outputs.push_back(output);
       }
     }
     covers.push_back(std::move(added));
@@ -71,7 +78,8 @@ struct Stages {
 
   Status enumerate(const std::vector<PlacementRule>& rules = {}) {
     pricer = std::make_unique<Pricer>(target(), table, 1, point);
-    TESSERA_ASSIGN(choices, enumerate_choices(module, graph(), covers, target(), rules, {}, *pricer));
+    TESSERA_ASSIGN(choices,
+                   enumerate_choices(module, graph(), covers, target(), rules, {}, *pricer));
     conversions = std::make_unique<Conversions>(graph(), target(), *pricer);
     return {};
   }
@@ -93,15 +101,18 @@ struct Stages {
     form_regions(lowered);
   }
 
-  // "call cpu 'a': x -> a[nhwc/fp32]": a form is told where it is not the plain one; a letter where a buffer is not a temporary.
+  // "call cpu 'a': x -> a[nhwc/fp32]": a form is told where it is not the plain one; a letter where
+  // a buffer is not a temporary.
   [[nodiscard]] std::vector<std::string> steps() {
     std::vector<std::string> lines;
     for (const LoweredStep& step : lowered.steps) {
-      static const std::map<artefact::Opcode, std::string> kNames = {{artefact::Opcode::kCall, "call"},
-                                                                     {artefact::Opcode::kConvert, "convert"},
-                                                                     {artefact::Opcode::kTransfer, "transfer"},
-                                                                     {artefact::Opcode::kWriteBack, "write_back"}};
-      std::string line = kNames.at(step.opcode) + " " + target().info(step.device).name + " '" + step.label + "':";
+      static const std::map<artefact::Opcode, std::string> kNames = {
+          {artefact::Opcode::kCall, "call"},
+          {artefact::Opcode::kConvert, "convert"},
+          {artefact::Opcode::kTransfer, "transfer"},
+          {artefact::Opcode::kWriteBack, "write_back"}};
+      std::string line =
+          kNames.at(step.opcode) + " " + target().info(step.device).name + " '" + step.label + "':";
       for (const std::uint32_t buffer : step.inputs) line += " " + operand(buffer);
       line += " ->";
       for (const std::uint32_t buffer : step.outputs) line += " " + operand(buffer);
@@ -112,11 +123,12 @@ struct Stages {
 
   [[nodiscard]] std::string operand(std::uint32_t buffer) {
     const LoweredBuffer& entry = lowered.buffers[buffer];
-    static const std::map<artefact::BufferKind, std::string> kKinds = {{artefact::BufferKind::kTemporary, ""},
-                                                                       {artefact::BufferKind::kInput, "!in"},
-                                                                       {artefact::BufferKind::kOutput, "!out"},
-                                                                       {artefact::BufferKind::kConstant, "!const"},
-                                                                       {artefact::BufferKind::kState, "!state"}};
+    static const std::map<artefact::BufferKind, std::string> kKinds = {
+        {artefact::BufferKind::kTemporary, ""},
+        {artefact::BufferKind::kInput, "!in"},
+        {artefact::BufferKind::kOutput, "!out"},
+        {artefact::BufferKind::kConstant, "!const"},
+        {artefact::BufferKind::kState, "!state"}};
     std::string text = graph().value(entry.value).name + kKinds.at(entry.kind);
     const std::string form = to_string(entry.form, target());
     return form == "nchw/fp32" ? text : text + "[" + form + "]";

@@ -59,7 +59,8 @@ TEST(Pricer, TakesWhatTheTableHas) {
 TEST(Pricer, SimulatedDevicesAreNeverLookedUp) {
   Priced priced;
   priced.stages.table.add(kKey, {50, 1, 5});
-  dynamic_cast<testing::FakeDevice&>(*priced.stages.target().devices[0]).mutable_info().simulated = true;
+  dynamic_cast<testing::FakeDevice&>(*priced.stages.target().devices[0]).mutable_info().simulated =
+      true;
   Pricer pricer = priced.pricer();
   const Price price = pricer.price(priced.request());
   EXPECT_EQ(price.us, round_price_us(7));
@@ -70,7 +71,8 @@ TEST(Pricer, SimulatedDevicesAreNeverLookedUp) {
 TEST(Pricer, MeasuresWhatIsMissingOnce) {
   Priced priced;
   int measured = 0;
-  const auto measure = [&](const PriceRequest& request, const SymbolBindings& point) -> Result<CostEntry> {
+  const auto measure = [&](const PriceRequest& request,
+                           const SymbolBindings& point) -> Result<CostEntry> {
     EXPECT_EQ(request.candidate, &priced.candidate);
     EXPECT_EQ(point.at("n"), 1);
     return CostEntry{100.0 + measured++, 0, 5};
@@ -88,10 +90,11 @@ TEST(Pricer, MeasuresEverythingAnewOnce) {
   priced.stages.table.add(kKey, {50, 1, 5});
   int measured = 0;
   Pricer pricer = priced.pricer();
-  pricer.set_measure(MeasureMode::kAll, [&](const PriceRequest&, const SymbolBindings&) -> Result<CostEntry> {
-    ++measured;
-    return CostEntry{80, 0, 5};
-  });
+  pricer.set_measure(MeasureMode::kAll,
+                     [&](const PriceRequest&, const SymbolBindings&) -> Result<CostEntry> {
+                       ++measured;
+                       return CostEntry{80, 0, 5};
+                     });
   EXPECT_EQ(pricer.price(priced.request()).us, round_price_us(80));
   EXPECT_EQ(pricer.price(priced.request()).us, round_price_us(80));
   EXPECT_EQ(measured, 1);
@@ -101,9 +104,10 @@ TEST(Pricer, MeasuresEverythingAnewOnce) {
 TEST(Pricer, ADeclinedMeasurementLeavesTheEstimate) {
   Priced priced;
   Pricer pricer = priced.pricer();
-  pricer.set_measure(MeasureMode::kMissing, [](const PriceRequest&, const SymbolBindings&) -> Result<CostEntry> {
-    return fail(ErrorCode::kResourceExhausted, "budget");
-  });
+  pricer.set_measure(MeasureMode::kMissing,
+                     [](const PriceRequest&, const SymbolBindings&) -> Result<CostEntry> {
+                       return fail(ErrorCode::kResourceExhausted, "budget");
+                     });
   EXPECT_EQ(pricer.price(priced.request()).us, round_price_us(7));
   EXPECT_EQ(pricer.misses().size(), 1U);
   EXPECT_EQ(priced.stages.table.size(), 0U);
@@ -123,7 +127,8 @@ TEST(Pricer, KeysHoldAttributesOptionsFormsAndBakedConstants) {
   priced.candidate.options = {{"chunk", 4}};
   priced.candidate.kernel_version = 3;
   EXPECT_EQ(priced.pricer().price(priced.request()).key,
-            "cpu:fake@3|Add(0,1,;)|1x8x2x2/nhwc/fp16,1x1x1x1/baked/fp32,->1x8x2x2/nhwc/fp32,|chunk=4,|threads=2,cache=warm,model=cpu");
+            "cpu:fake@3|Add(0,1,;)|1x8x2x2/nhwc/fp16,1x1x1x1/baked/fp32,->1x8x2x2/nhwc/"
+            "fp32,|chunk=4,|threads=2,cache=warm,model=cpu");
   Priced softmax(R"(input %x : fp32[n, 8, 2, 2] %y = Softmax(%x) {axis = 1} name "r" output %y)");
   EXPECT_THAT(softmax.pricer().price(softmax.request()).key, HasSubstr("|Softmax(0,;axis=1)|"));
 }
@@ -131,8 +136,11 @@ TEST(Pricer, KeysHoldAttributesOptionsFormsAndBakedConstants) {
 TEST(Pricer, KeysOfConversions) {
   Priced priced;
   Pricer pricer = priced.pricer();
-  const PriceRequest request{nullptr, 0, &priced.candidate, kPlain, kLast, Shape{Dim::symbol("n"), 8, 2, 2}};
-  EXPECT_EQ(pricer.price(request).key, "cpu:fake@1|convert|1x8x2x2/nchw/fp32->1x8x2x2/nhwc/fp32||threads=2,cache=warm,model=cpu");
+  const PriceRequest request{nullptr, 0,     &priced.candidate,
+                             kPlain,  kLast, Shape{Dim::symbol("n"), 8, 2, 2}};
+  EXPECT_EQ(
+      pricer.price(request).key,
+      "cpu:fake@1|convert|1x8x2x2/nchw/fp32->1x8x2x2/nhwc/fp32||threads=2,cache=warm,model=cpu");
 }
 
 TEST(Roofline, TheLargerOfArithmeticAndTraffic) {

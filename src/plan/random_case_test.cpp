@@ -17,14 +17,17 @@ using backends::TensorForm;
 std::vector<TensorForm> all_forms() {
   std::vector<TensorForm> forms;
   for (const DType dtype : {DType::kFp32, DType::kFp16})
-    for (const Layout& layout : {Layout::row_major(), Layout::channels_last(4), Layout::channel_blocked(4, 8)}) forms.push_back({layout, dtype});
+    for (const Layout& layout :
+         {Layout::row_major(), Layout::channels_last(4), Layout::channel_blocked(4, 8)})
+      forms.push_back({layout, dtype});
   return forms;
 }
 
 // Draws the parts of a case one after the other.
 class Generator {
  public:
-  Generator(std::uint64_t seed, RandomCase& result) : random_(seed), case_(result), forms_(all_forms()) {}
+  Generator(std::uint64_t seed, RandomCase& result)
+      : random_(seed), case_(result), forms_(all_forms()) {}
 
   void graph() {
     case_.module.symbols = {{"n", {1, 64}}, {"m", {1, 64}}};
@@ -35,9 +38,12 @@ class Generator {
     const std::int64_t inputs = random_.integer(1, 2);
     for (std::int64_t i = 0; i < inputs; ++i) {
       const std::vector<Dim> batch = {Dim(1), Dim::symbol("n"), Dim::symbol("m")};
-      values_.push_back(graph_->add_input("x" + std::to_string(i), ValueType::tensor(DType::kFp32, Shape{random_.pick(batch), 8, 2, 2})));
+      values_.push_back(
+          graph_->add_input("x" + std::to_string(i),
+                            ValueType::tensor(DType::kFp32, Shape{random_.pick(batch), 8, 2, 2})));
     }
-    const std::int64_t nodes = random_.chance(0.85) ? random_.integer(1, 8) : random_.integer(9, 12);
+    const std::int64_t nodes =
+        random_.chance(0.85) ? random_.integer(1, 8) : random_.integer(9, 12);
     for (std::int64_t i = 0; i < nodes; ++i) add_node(i);
     add_outputs();
   }
@@ -54,7 +60,8 @@ class Generator {
       rates.link_gb_per_s = random_.real(0.01, 1);
       for (const TensorForm& from : forms_)
         for (const TensorForm& to : forms_)
-          if ((from.layout == to.layout) != (from.dtype == to.dtype) && random_.chance(0.7)) device.convert(from, to, random_.real(0, 20));
+          if ((from.layout == to.layout) != (from.dtype == to.dtype) && random_.chance(0.7))
+            device.convert(from, to, random_.real(0, 20));
       devices_.push_back(&device);
     }
   }
@@ -66,8 +73,11 @@ class Generator {
       const std::int64_t steps = random_.integer(1, 3);
       for (std::int64_t k = 0; k < steps; ++k) {
         std::vector<std::size_t> next;
-        for (const ir::ValueId value : graph_->nodes()[random_.pick(std::vector<std::size_t>(nodes.begin(), nodes.end()))]->outputs)
-          for (const auto& use : graph_->uses(value)) next.push_back(graph_->position_of(use.node->id));
+        for (const ir::ValueId value :
+             graph_->nodes()[random_.pick(std::vector<std::size_t>(nodes.begin(), nodes.end()))]
+                 ->outputs)
+          for (const auto& use : graph_->uses(value))
+            next.push_back(graph_->position_of(use.node->id));
         if (!next.empty()) nodes.insert(random_.pick(next));
       }
       if (nodes.size() > 1 && is_convex(nodes)) add_cover(nodes);
@@ -78,10 +88,11 @@ class Generator {
     // Few alternatives where there are many nodes, so that all plans can be listed.
     const std::size_t nodes = graph_->nodes().size();
     const std::int64_t most = nodes <= 4 ? 6 : nodes <= 8 ? 3 : 2;
-    for (const auto& node : graph_->nodes()) offer(node->name, ir::work_item(case_.module, *graph_, *node), most, 1, 40);
+    for (const auto& node : graph_->nodes())
+      offer(node->name, ir::work_item(case_.module, *graph_, *node), most, 1, 40);
     for (const ir::Cover& cover : case_.covers)
-      offer("cover" + std::to_string(cover.id), ir::work_item(case_.module, *graph_, cover), random_.integer(0, 2), 0,
-            25.0 * static_cast<double>(cover.nodes.size()));
+      offer("cover" + std::to_string(cover.id), ir::work_item(case_.module, *graph_, cover),
+            random_.integer(0, 2), 0, 25.0 * static_cast<double>(cover.nodes.size()));
   }
 
  private:
@@ -108,7 +119,8 @@ class Generator {
       node.op = ops::find_op("", "Relu");
     }
     for (std::size_t k = 0; k < results.size(); ++k) {
-      values_.push_back(graph_->add_value(name + "_" + std::to_string(k), ValueType::tensor(DType::kFp32, results[k])));
+      values_.push_back(graph_->add_value(name + "_" + std::to_string(k),
+                                          ValueType::tensor(DType::kFp32, results[k])));
       node.outputs.push_back(values_.back());
     }
     case_.module.source_nodes.push_back({name, std::string(node.op->name)});
@@ -116,7 +128,8 @@ class Generator {
   }
 
   ir::ValueId second_operand(const std::string& name, const Shape& shape) {
-    if (random_.chance(0.2)) return graph_->add_constant(name + "_c", *Tensor::zeros(DType::kFp32, {1, 1, 1, 1}));
+    if (random_.chance(0.2))
+      return graph_->add_constant(name + "_c", *Tensor::zeros(DType::kFp32, {1, 1, 1, 1}));
     std::vector<ir::ValueId> same;
     for (const ir::ValueId value : values_)
       if (*graph_->value(value).type.shape == shape) same.push_back(value);
@@ -126,7 +139,8 @@ class Generator {
   void add_outputs() {
     for (const ir::ValueId value : values_) {
       const bool is_input = graph_->value(value).kind == ir::ValueKind::kInput;
-      if ((!is_input && graph_->uses(value).empty()) || random_.chance(0.1)) graph_->outputs.push_back(value);
+      if ((!is_input && graph_->uses(value).empty()) || random_.chance(0.1))
+        graph_->outputs.push_back(value);
     }
   }
 
@@ -139,7 +153,8 @@ class Generator {
         if (producer == nullptr) continue;
         const std::size_t from = graph_->position_of(producer->id);
         if (nodes.contains(i) && outside.contains(from)) return false;
-        if (!nodes.contains(i) && (nodes.contains(from) || outside.contains(from))) outside.insert(i);
+        if (!nodes.contains(i) && (nodes.contains(from) || outside.contains(from)))
+          outside.insert(i);
       }
     }
     return true;
@@ -154,24 +169,32 @@ class Generator {
       const ir::Node& node = *graph_->nodes()[i];
       cover.nodes.push_back(node.id);
       for (const ir::ValueId value : node.inputs)
-        if (!inside.contains(value) && std::ranges::find(cover.inputs, value) == cover.inputs.end()) cover.inputs.push_back(value);
+        if (!inside.contains(value) && std::ranges::find(cover.inputs, value) == cover.inputs.end())
+          cover.inputs.push_back(value);
       inside.insert(node.outputs.begin(), node.outputs.end());
     }
     for (const ir::ValueId value : inside) {
       const auto uses = graph_->uses(value);
-      const auto is_outside = [&](const ir::Graph::Use& use) { return !nodes.contains(graph_->position_of(use.node->id)); };
-      if (graph_->is_output(value) || std::ranges::any_of(uses, is_outside)) cover.outputs.push_back(value);
+      const auto is_outside = [&](const ir::Graph::Use& use) {
+        return !nodes.contains(graph_->position_of(use.node->id));
+      };
+      if (graph_->is_output(value) || std::ranges::any_of(uses, is_outside))
+        cover.outputs.push_back(value);
     }
     case_.covers.push_back(std::move(cover));
   }
 
-  void offer(const std::string& name, const ir::WorkItem& item, std::int64_t most, std::int64_t least, double dearest_us) {
+  void offer(const std::string& name, const ir::WorkItem& item, std::int64_t most,
+             std::int64_t least, double dearest_us) {
     const std::int64_t count = random_.integer(least, most);
     for (std::int64_t k = 0; k < count; ++k) {
-      auto& device = *devices_[k == 0 && least > 0 && random_.chance(0.5) ? 0 : random_.index(devices_.size())];
+      auto& device =
+          *devices_[k == 0 && least > 0 && random_.chance(0.5) ? 0
+                                                               : random_.index(devices_.size())];
       auto& candidate = device.offer(name, random_.real(0, dearest_us), {}, form());
       for (const ir::ValueId value : item.inputs) {
-        const bool baked = graph_->value(value).kind == ir::ValueKind::kConstant && random_.chance(0.5);
+        const bool baked =
+            graph_->value(value).kind == ir::ValueKind::kConstant && random_.chance(0.5);
         candidate.inputs.push_back(baked ? std::nullopt : std::optional(form()));
       }
       candidate.outputs.clear();
@@ -202,8 +225,10 @@ RandomCase::RandomCase(std::uint64_t seed) {
   pricer = std::make_unique<Pricer>(devices.target(), table, 1, point);
   conversions = std::make_unique<Conversions>(graph(), devices.target(), *pricer);
   auto found = enumerate_choices(module, graph(), covers, devices.target(), {}, {}, *pricer);
-  if (!found) ADD_FAILURE() << found.error().to_string();
-  else choices = *std::move(found);
+  if (!found)
+    ADD_FAILURE() << found.error().to_string();
+  else
+    choices = *std::move(found);
 }
 
 }  // namespace tessera::plan

@@ -1,6 +1,7 @@
 #pragma once
 
-// Small random programs with everything that the assignment decides over, equal on every machine for equal seeds.
+// Small random programs with everything that the assignment decides over, equal on every machine
+// for equal seeds.
 
 #include <cstdint>
 #include <memory>
@@ -12,8 +13,9 @@
 
 namespace tessera::plan {
 
-// 1 to 12 nodes (in most seeds at most 8) with one or two results; 1 to 3 devices in 1 to 3 memories with random candidates and
-// prices; overlapping convex covers; conversions, some of which are missing. May have no legal plan.
+// 1 to 12 nodes (in most seeds at most 8) with one or two results; 1 to 3 devices in 1 to 3
+// memories with random candidates and prices; overlapping convex covers; conversions, some of which
+// are missing. May have no legal plan.
 struct RandomCase {
   explicit RandomCase(std::uint64_t seed);
 

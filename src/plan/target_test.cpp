@@ -10,9 +10,11 @@ namespace {
 
 using ::testing::ElementsAre;
 
-Result<Target> target_of(const std::vector<std::pair<std::string, std::string>>& names_and_memories) {
+Result<Target> target_of(
+    const std::vector<std::pair<std::string, std::string>>& names_and_memories) {
   std::vector<std::unique_ptr<backends::CompileDevice>> devices;
-  for (const auto& [name, memory] : names_and_memories) devices.push_back(std::make_unique<testing::FakeDevice>(name, memory));
+  for (const auto& [name, memory] : names_and_memories)
+    devices.push_back(std::make_unique<testing::FakeDevice>(name, memory));
   return make_target(std::move(devices));
 }
 
@@ -43,7 +45,8 @@ TEST(Target, TwoDevicesOfOneName) {
 TEST(Target, FormsAsText) {
   const auto target = target_of({{"npu", "npu"}});
   ASSERT_TRUE(target);
-  EXPECT_EQ(to_string(Form{kHostMemory, {Layout::row_major(), DType::kFp32}}, *target), "nchw/fp32");
+  EXPECT_EQ(to_string(Form{kHostMemory, {Layout::row_major(), DType::kFp32}}, *target),
+            "nchw/fp32");
   EXPECT_EQ(to_string(Form{1, {Layout::channels_last(4), DType::kFp16}}, *target), "nhwc/fp16@npu");
 }
 

@@ -1,7 +1,7 @@
 #pragma once
 
-// A report with one entry or two of everything, at the figures of the boundary example: two regions of 0.2 ms around a boundary of
-// 0.6 ms.
+// A report with one entry or two of everything, at the figures of the boundary example: two regions
+// of 0.2 ms around a boundary of 0.6 ms.
 
 #include "report/report.h"
 

@@ -41,8 +41,7 @@ prices: 5 from the table, 1 estimated
 TEST(ReportText, KeepsTablesWithinTheWidth) {
   const std::string text = to_text(small_report(), false, 60);
   EXPECT_THAT(text, Not(HasSubstr("npu: Pad")));
-  EXPECT_THAT(text,
-              HasSubstr("\n  conv Conv npu    conv    nhwc/fp16 200.0    estimated 205.\n"));
+  EXPECT_THAT(text, HasSubstr("\n  conv Conv npu    conv    nhwc/fp16 200.0    estimated 205.\n"));
 }
 
 TEST(ReportText, FoldsCoversUnlessVerbose) {

@@ -1,4 +1,5 @@
-// What a session is bound to: errors by text, sizes that change, memory of the caller used in place.
+// What a session is bound to: errors by text, sizes that change, memory of the caller used in
+// place.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -14,12 +15,12 @@ namespace {
 
 using artefact::BufferKind;
 using artefact::Opcode;
+using ::testing::ElementsAre;
 using testing::error_text;
 using testing::ProgramBuilder;
 using testing::session_of;
-using testing::try_load;
-using ::testing::ElementsAre;
 using ::testing::StartsWith;
+using testing::try_load;
 
 const Dim& symbol_n() {
   static const Dim n = Dim::symbol("n");
@@ -49,8 +50,10 @@ std::vector<float> values_of(const Executor& session, std::string_view name) {
 // Binds zeros of those dims to both inputs and runs.
 std::string run_error(Executor& session, const Dims& x, const Dims& y) {
   static const std::vector<float> zeros(4096);
-  if (auto status = session.bind_input("x", DType::kFp32, x, zeros.data()); !status) return status.error().to_string();
-  if (auto status = session.bind_input("y", DType::kFp32, y, zeros.data()); !status) return status.error().to_string();
+  if (auto status = session.bind_input("x", DType::kFp32, x, zeros.data()); !status)
+    return status.error().to_string();
+  if (auto status = session.bind_input("y", DType::kFp32, y, zeros.data()); !status)
+    return status.error().to_string();
   return error_text(session.run());
 }
 
@@ -62,9 +65,12 @@ TEST(ExecutorBind, RefusesWrongInputs) {
   };
   EXPECT_EQ(bind("q", DType::kFp32, {2, 3}, data.data()), "no input 'q': expected one of 'x', 'y'");
   EXPECT_EQ(bind("x", DType::kInt64, {2, 3}, data.data()), "input 'x': expected fp32, found int64");
-  EXPECT_EQ(bind("x", DType::kFp32, {3}, data.data()), "input 'x': expected rank 2 [n, 3], found rank 1 [3]");
-  EXPECT_EQ(bind("x", DType::kFp32, {-1, 3}, data.data()), "input 'x': dimension 0: expected at least 0, found -1");
-  EXPECT_EQ(bind("y", DType::kFp32, {2, 3}, nullptr), "input 'y': expected data for [2, 3], found a null pointer");
+  EXPECT_EQ(bind("x", DType::kFp32, {3}, data.data()),
+            "input 'x': expected rank 2 [n, 3], found rank 1 [3]");
+  EXPECT_EQ(bind("x", DType::kFp32, {-1, 3}, data.data()),
+            "input 'x': dimension 0: expected at least 0, found -1");
+  EXPECT_EQ(bind("y", DType::kFp32, {2, 3}, nullptr),
+            "input 'y': expected data for [2, 3], found a null pointer");
   EXPECT_EQ(bind("y", DType::kFp32, {2, 3}, data.data()), "no error");
   EXPECT_EQ(error_text(session->run()), "input 'x' is not bound");
 }
@@ -74,11 +80,13 @@ TEST(ExecutorBind, RefusesSizesThatDisagree) {
   program.method().symbols["n"] = {1, 8};
   const auto session = session_of(program.image);
   EXPECT_EQ(run_error(*session, {2, 4}, {2, 3}), "input 'x': dimension 1: expected 3, found 4");
-  EXPECT_EQ(run_error(*session, {9, 3}, {9, 3}), "input 'x': dimension 0: expected n between 1 and 8, found 9");
+  EXPECT_EQ(run_error(*session, {9, 3}, {9, 3}),
+            "input 'x': dimension 0: expected n between 1 and 8, found 9");
   EXPECT_EQ(run_error(*session, {2, 3}, {3, 3}), "input 'y': dimension 0: expected n = 2, found 3");
   EXPECT_EQ(run_error(*session, {8, 3}, {8, 3}), "no error");
   program.method().symbols["n"] = {1, INT64_MAX};
-  EXPECT_EQ(run_error(*session_of(program.image), {0, 3}, {0, 3}), "input 'x': dimension 0: expected n of at least 1, found 0");
+  EXPECT_EQ(run_error(*session_of(program.image), {0, 3}, {0, 3}),
+            "input 'x': dimension 0: expected n of at least 1, found 0");
 }
 
 TEST(ExecutorBind, ChecksExpressionsOfSymbols) {
@@ -108,7 +116,8 @@ TEST(ExecutorBind, RefusesSizesThatOverflow) {
     EXPECT_TRUE(session->bind_input("x", DType::kFp32, Dims{size}, &data));
     return error_text(session->run());
   };
-  EXPECT_EQ(error_at(INT64_MAX), "value 'x': the bytes of fp32[9223372036854775807] exceed 63 bits");
+  EXPECT_EQ(error_at(INT64_MAX),
+            "value 'x': the bytes of fp32[9223372036854775807] exceed 63 bits");
   program.buffer(second).above = {first};
   EXPECT_EQ(error_at(std::int64_t{1} << 60), "value 'second': the arena overflows");
   program.buffer(third).above = {second};
@@ -118,12 +127,15 @@ TEST(ExecutorBind, RefusesSizesThatOverflow) {
 TEST(ExecutorBind, RefusesWrongOutputs) {
   const auto session = session_of(relu_add().image);
   std::array<float, 6> room{};
-  EXPECT_EQ(error_text(session->bind_output("q", room.data(), 24)), "no output 'q': expected one of 'z'");
+  EXPECT_EQ(error_text(session->bind_output("q", room.data(), 24)),
+            "no output 'q': expected one of 'z'");
   EXPECT_EQ(error_text(session->output("z")), "output 'z': the session has not run");
   EXPECT_EQ(error_text(session->output("q")), "no output 'q': expected one of 'z'");
   ASSERT_TRUE(session->bind_output("z", room.data(), 20));
-  EXPECT_EQ(run_error(*session, {2, 3}, {2, 3}), "output 'z': expected room for 24 bytes (fp32[2, 3]), found 20");
-  EXPECT_EQ(error_text(session->run()), "output 'z': expected room for 24 bytes (fp32[2, 3]), found 20");
+  EXPECT_EQ(run_error(*session, {2, 3}, {2, 3}),
+            "output 'z': expected room for 24 bytes (fp32[2, 3]), found 20");
+  EXPECT_EQ(error_text(session->run()),
+            "output 'z': expected room for 24 bytes (fp32[2, 3]), found 20");
   ASSERT_TRUE(session->bind_output("z", room.data(), 24));
   EXPECT_EQ(error_text(session->run()), "no error");
 }
@@ -143,25 +155,32 @@ TEST(ExecutorBind, AFailedRunLeavesNoOutput) {
 TEST(ExecutorBind, RefusesWrongOptions) {
   auto program = try_load(relu_add().image);
   ASSERT_TRUE(program);
-  EXPECT_EQ(error_text(Executor::create(*program, {.threads = 0})), "threads: expected at least 1, found 0");
+  EXPECT_EQ(error_text(Executor::create(*program, {.threads = 0})),
+            "threads: expected at least 1, found 0");
 }
 
 TEST(LoadedProgram, RefusesWrongPlans) {
   ProgramBuilder program = relu_add();
   program.image.plans.push_back(program.plan());
   program.image.plans.back().name = "cpu";
-  EXPECT_EQ(error_text(try_load(program.image, "gpu")), "no plan 'gpu' in the artefact: it has main, cpu");
+  EXPECT_EQ(error_text(try_load(program.image, "gpu")),
+            "no plan 'gpu' in the artefact: it has main, cpu");
   EXPECT_EQ(error_text(try_load(program.image, "cpu")), "no error");
 }
 
 TEST(LoadedProgram, NamesInstructionsThatItDoesNotImplement) {
   const std::vector<std::pair<Opcode, std::string>> cases = {
-      {Opcode::kBranch, "branch"}, {Opcode::kLoop, "loop"}, {Opcode::kEvaluateShape, "evaluate shape"}, {Opcode::kAllocate, "allocate"}};
+      {Opcode::kBranch, "branch"},
+      {Opcode::kLoop, "loop"},
+      {Opcode::kEvaluateShape, "evaluate shape"},
+      {Opcode::kAllocate, "allocate"}};
   for (const auto& [opcode, name] : cases) {
     ProgramBuilder program = relu_add();
     program.add(opcode, {}, {});
-    EXPECT_EQ(error_text(try_load(program.image)),
-              "plan 'main', method 'main', 'step2': this runtime does not implement the instruction '" + name + "'");
+    EXPECT_EQ(
+        error_text(try_load(program.image)),
+        "plan 'main', method 'main', 'step2': this runtime does not implement the instruction '" +
+            name + "'");
   }
 }
 
@@ -171,21 +190,27 @@ TEST(LoadedProgram, RefusesWrongDevicesAndKernels) {
     change(program);
     return error_text(try_load(program.image));
   };
-  EXPECT_EQ(error_of([](auto& p) { p.plan().memories.push_back({"npu"}); }), "damaged artefact: no device has the memory 'npu'");
-  EXPECT_EQ(error_of([](auto& p) { p.plan().devices[0].backend = "simulated"; }), "damaged artefact: the first memory is not host memory");
+  EXPECT_EQ(error_of([](auto& p) { p.plan().memories.push_back({"npu"}); }),
+            "damaged artefact: no device has the memory 'npu'");
+  EXPECT_EQ(error_of([](auto& p) { p.plan().devices[0].backend = "simulated"; }),
+            "damaged artefact: the first memory is not host memory");
   EXPECT_EQ(error_of([](auto& p) { p.plan().devices[0].backend = "tpu"; }),
             "device 'reference' needs the backend 'tpu': this build has cpu, simulated, reference");
   EXPECT_EQ(error_of([](auto& p) { p.image.kernels[0].steps[0].op_type = "Nope"; }),
             "kernel 'Relu' of 'Relu': no reference kernel for operator 'Nope'");
-  EXPECT_EQ(error_of([](auto& p) { p.image.kernels[1].inputs[0].layout = Layout{{1, 0}, {}}; }),
+  EXPECT_EQ(error_of([](auto& p) {
+              p.image.kernels[1].inputs[0].layout = Layout{{1, 0}, {}};
+            }),
             "kernel 'Add' of 'Add': reference: expected row-major tensors, found order:1,0");
-  EXPECT_EQ(error_of([](auto& p) { p.image.kernels[1].steps.clear(); }), "kernel 'Add' of 'Add': reference: a kernel without steps");
+  EXPECT_EQ(error_of([](auto& p) { p.image.kernels[1].steps.clear(); }),
+            "kernel 'Add' of 'Add': reference: a kernel without steps");
 }
 
 TEST(HostRunDevice, RefusesMoreBytesThanAnAddressHas) {
   const auto device = backends::make_run_device({"reference", "reference", 0, {}, 0, 0});
   ASSERT_TRUE(device);
-  EXPECT_EQ(error_text((*device)->allocate(INT64_MAX - 10)), "out of memory: 9223372036854775797 bytes");
+  EXPECT_EQ(error_text((*device)->allocate(INT64_MAX - 10)),
+            "out of memory: 9223372036854775797 bytes");
 }
 
 TEST(ExecutorBind, ErrorsOfKernelsNameTheNode) {

@@ -15,11 +15,11 @@ namespace {
 
 using artefact::BufferKind;
 using artefact::Opcode;
+using ::testing::ElementsAre;
+using ::testing::ElementsAreArray;
 using testing::error_text;
 using testing::ProgramBuilder;
 using testing::session_of;
-using ::testing::ElementsAre;
-using ::testing::ElementsAreArray;
 
 const Dim& symbol_n() {
   static const Dim n = Dim::symbol("n");
@@ -154,7 +154,8 @@ TEST(ExecutorStates, KeepTheirValueFromRunToRun) {
     for (int run = 1; run <= 3; ++run) {
       std::vector<float> expected = counted(static_cast<std::size_t>(size));
       for (float& value : expected) value *= static_cast<float>(run);
-      EXPECT_EQ(run_with(*session, {size}, counted(static_cast<std::size_t>(size))), expected) << run;
+      EXPECT_EQ(run_with(*session, {size}, counted(static_cast<std::size_t>(size))), expected)
+          << run;
     }
   }
 }
@@ -171,7 +172,8 @@ TEST(ExecutorStates, StartFromTheirInitialValue) {
     const auto second = Executor::create(*loaded, {});
     EXPECT_THAT(run_with(**first, {3}, {1, 1, 1}), ElementsAre(11, 21, 31));
     EXPECT_THAT(run_with(**first, {3}, {1, 1, 1}), ElementsAre(12, 22, 32));
-    EXPECT_THAT(run_with(**second, {3}, {1, 1, 1}), ElementsAre(11, 21, 31)) << "states belong to a session";
+    EXPECT_THAT(run_with(**second, {3}, {1, 1, 1}), ElementsAre(11, 21, 31))
+        << "states belong to a session";
   }
 }
 
@@ -181,14 +183,18 @@ TEST(ExecutorStates, KeepTheirSize) {
   const auto session = session_of(program.image);
   EXPECT_THAT(run_with(*session, {2}, {1, 2}), ElementsAre(1, 2));
   ASSERT_TRUE(session->bind_input("x", DType::kFp32, Dims{3}, data.data()));
-  EXPECT_EQ(error_text(session->run()), "state 'state': expected 8 bytes as in the first run, found 12");
-  EXPECT_THAT(run_with(*session, {2}, {1, 2}), ElementsAre(2, 4)) << "the session goes on at the old size";
+  EXPECT_EQ(error_text(session->run()),
+            "state 'state': expected 8 bytes as in the first run, found 12");
+  EXPECT_THAT(run_with(*session, {2}, {1, 2}), ElementsAre(2, 4))
+      << "the session goes on at the old size";
   program.buffer(1).segment = program.segment(std::vector<float>{1, 2, 3});
   ASSERT_EQ(program.buffer(1).kind, BufferKind::kState);
   const auto other = session_of(program.image);
   ASSERT_TRUE(other->bind_input("x", DType::kFp32, Dims{2}, data.data()));
-  EXPECT_EQ(error_text(other->run()), "state 'state': expected 12 bytes as its initial value has, found 8");
-  EXPECT_EQ(error_text(other->run()), "state 'state': expected 12 bytes as its initial value has, found 8");
+  EXPECT_EQ(error_text(other->run()),
+            "state 'state': expected 12 bytes as its initial value has, found 8");
+  EXPECT_EQ(error_text(other->run()),
+            "state 'state': expected 12 bytes as its initial value has, found 8");
 }
 
 artefact::KernelSpec conversion(const artefact::TensorDecl& from, const artefact::TensorDecl& to) {
@@ -213,16 +219,19 @@ TEST(ExecutorTransfers, GoToSimulatedMemoryAndBack) {
   const auto on_gpu = program.temporary("on gpu", shape, gpu);
   const auto sum = program.temporary("sum", shape, gpu);
   const auto one = program.constant("one", {1}, std::vector<float>{1}, gpu);
-  for (const auto buffer : {packed, relu}) program.buffer(buffer).tensor = {DType::kFp16, Layout::channels_last(4), shape};
+  for (const auto buffer : {packed, relu})
+    program.buffer(buffer).tensor = {DType::kFp16, Layout::channels_last(4), shape};
   program.buffer(packed).above = {on_npu};
   program.buffer(relu).above = {packed};
   program.buffer(plain).above = {relu};
   program.buffer(sum).above = {on_gpu};
   const auto tensor = [&](std::uint32_t buffer) { return program.buffer(buffer).tensor; };
   program.add(Opcode::kTransfer, {x}, {on_npu}, npu);
-  program.call_kernel(conversion(tensor(on_npu), tensor(packed)), {on_npu}, {packed}, npu).opcode = Opcode::kConvert;
+  program.call_kernel(conversion(tensor(on_npu), tensor(packed)), {on_npu}, {packed}, npu).opcode =
+      Opcode::kConvert;
   program.call("Relu", {packed}, {relu}, npu);
-  program.call_kernel(conversion(tensor(relu), tensor(plain)), {relu}, {plain}, npu).opcode = Opcode::kConvert;
+  program.call_kernel(conversion(tensor(relu), tensor(plain)), {relu}, {plain}, npu).opcode =
+      Opcode::kConvert;
   program.add(Opcode::kTransfer, {plain}, {on_gpu}, gpu);
   program.call("Add", {on_gpu, one}, {sum}, gpu);
   program.add(Opcode::kTransfer, {sum}, {program.output("z", shape)}, gpu);
@@ -260,8 +269,9 @@ TEST(ExecutorThreads, TwoSessionsShareAProgram) {
       std::vector<float> x = counted(size, static_cast<float>(which * 100));
       auto expected = x;
       for (float& value : expected) value *= 2;
-      if (!(*session)->bind_input("x", DType::kFp32, Dims{static_cast<std::int64_t>(size)}, x.data()) || !(*session)->run() ||
-          values_of(**session, "z") != expected)
+      if (!(*session)->bind_input("x", DType::kFp32, Dims{static_cast<std::int64_t>(size)},
+                                  x.data()) ||
+          !(*session)->run() || values_of(**session, "z") != expected)
         ++wrong[which];
     }
   };
@@ -281,7 +291,8 @@ TEST(ExecutorThreads, EveryRunGivesEqualBits) {
   const auto expected = run_with(*session_of(program.image), {31, 67}, x_data);
   for (const int threads : {1, 2, 4}) {
     const auto session = session_of(program.image, {.threads = threads});
-    for (int run = 0; run < 50; ++run) ASSERT_EQ(run_with(*session, {31, 67}, x_data), expected) << threads << " " << run;
+    for (int run = 0; run < 50; ++run)
+      ASSERT_EQ(run_with(*session, {31, 67}, x_data), expected) << threads << " " << run;
   }
 }
 

@@ -10,11 +10,14 @@ namespace tessera::runtime {
 namespace {
 
 // Runs a job; how many of its chunks ran other than once.
-std::int64_t wrong_chunks(ThreadPool& pool, std::int64_t chunks, std::vector<std::atomic<int>>& counts) {
+std::int64_t wrong_chunks(ThreadPool& pool, std::int64_t chunks,
+                          std::vector<std::atomic<int>>& counts) {
   for (auto& count : counts) count.store(0);
-  pool.run(chunks, [&](std::int64_t chunk) { counts[static_cast<std::size_t>(chunk)].fetch_add(1); });
+  pool.run(chunks,
+           [&](std::int64_t chunk) { counts[static_cast<std::size_t>(chunk)].fetch_add(1); });
   std::int64_t wrong = 0;
-  for (std::size_t i = 0; i < counts.size(); ++i) wrong += counts[i].load() != (static_cast<std::int64_t>(i) < chunks ? 1 : 0);
+  for (std::size_t i = 0; i < counts.size(); ++i)
+    wrong += counts[i].load() != (static_cast<std::int64_t>(i) < chunks ? 1 : 0);
   return wrong;
 }
 
@@ -24,7 +27,8 @@ TEST(ThreadPool, RunsEveryChunkOnce) {
     ThreadPool pool(threads);
     testing::Random random(static_cast<std::uint64_t>(threads));
     std::vector<std::atomic<int>> counts(40);
-    for (int job = 0; job < 3000; ++job) ASSERT_EQ(wrong_chunks(pool, random.integer(0, 39), counts), 0) << job;
+    for (int job = 0; job < 3000; ++job)
+      ASSERT_EQ(wrong_chunks(pool, random.integer(0, 39), counts), 0) << job;
     EXPECT_GE(pool.threads(), 1);
     EXPECT_LE(pool.threads(), threads);
   }

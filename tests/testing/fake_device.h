@@ -1,6 +1,7 @@
 #pragma once
 
-// Compile devices that offer what a test says, at the price that it says. For tests that link tessera_plan.
+// Compile devices that offer what a test says, at the price that it says. For tests that link
+// tessera_plan.
 
 #include <map>
 #include <memory>
@@ -14,7 +15,8 @@
 
 namespace tessera::testing {
 
-// A simulated device on which work costs nothing but what its candidates' flops say: one flop takes one microsecond.
+// A simulated device on which work costs nothing but what its candidates' flops say: one flop takes
+// one microsecond.
 class FakeDevice : public backends::CompileDevice {
  public:
   explicit FakeDevice(const std::string& name, const std::string& memory = "host") {
@@ -29,10 +31,13 @@ class FakeDevice : public backends::CompileDevice {
     info_.rates.link_gb_per_s = 1;
   }
 
-  // A candidate that takes `time_us` for the node of that name, or for cover N as "coverN". `inputs`: one form for each; where
-  // there are fewer than the item has, the last one stands for the rest.
-  backends::Candidate& offer(const std::string& item, double time_us, const std::vector<backends::TensorForm>& inputs,
-                             const backends::TensorForm& output, const std::string& kernel = "fake") {
+  // A candidate that takes `time_us` for the node of that name, or for cover N as "coverN".
+  // `inputs`: one form for each; where there are fewer than the item has, the last one stands for
+  // the rest.
+  backends::Candidate& offer(const std::string& item, double time_us,
+                             const std::vector<backends::TensorForm>& inputs,
+                             const backends::TensorForm& output,
+                             const std::string& kernel = "fake") {
     backends::Candidate candidate;
     candidate.kernel = kernel;
     candidate.flops = time_us;
@@ -43,13 +48,17 @@ class FakeDevice : public backends::CompileDevice {
     return list.back();
   }
   void refuse(const std::string& item, const std::string& reason) { refusals_[item] = reason; }
-  void convert(const backends::TensorForm& from, const backends::TensorForm& to, double time_us) { conversions_[{from, to}] = time_us; }
+  void convert(const backends::TensorForm& from, const backends::TensorForm& to, double time_us) {
+    conversions_[{from, to}] = time_us;
+  }
 
   [[nodiscard]] backends::DeviceInfo& mutable_info() { return info_; }
   [[nodiscard]] const backends::DeviceInfo& info() const override { return info_; }
 
-  backends::Offers offers(const ir::WorkItem& item, const SymbolBindings&, const backends::OfferOptions&) override {
-    const std::string name = item.cover != nullptr ? "cover" + std::to_string(item.cover->id) : item.nodes.front()->name;
+  backends::Offers offers(const ir::WorkItem& item, const SymbolBindings&,
+                          const backends::OfferOptions&) override {
+    const std::string name =
+        item.cover != nullptr ? "cover" + std::to_string(item.cover->id) : item.nodes.front()->name;
     const auto found = offers_.find(name);
     if (found == offers_.end()) {
       const auto refusal = refusals_.find(name);
@@ -57,13 +66,15 @@ class FakeDevice : public backends::CompileDevice {
     }
     auto candidates = found->second;
     for (auto& candidate : candidates) {
-      candidate.inputs.resize(item.inputs.size(), candidate.inputs.empty() ? std::nullopt : candidate.inputs.back());
+      candidate.inputs.resize(item.inputs.size(),
+                              candidate.inputs.empty() ? std::nullopt : candidate.inputs.back());
       candidate.outputs.resize(item.outputs.size(), candidate.outputs.back());
     }
     return {std::move(candidates), {}};
   }
 
-  backends::Offers conversion(const backends::TensorForm& from, const backends::TensorForm& to, const Shape&, const SymbolBindings&) override {
+  backends::Offers conversion(const backends::TensorForm& from, const backends::TensorForm& to,
+                              const Shape&, const SymbolBindings&) override {
     const auto found = conversions_.find({from, to});
     if (found == conversions_.end()) return {{}, "no such conversion"};
     backends::Candidate candidate;
@@ -74,14 +85,18 @@ class FakeDevice : public backends::CompileDevice {
     return {{std::move(candidate)}, {}};
   }
 
-  Result<backends::CompiledKernel> compile(const ir::WorkItem&, const backends::Candidate&) override {
+  Result<backends::CompiledKernel> compile(const ir::WorkItem&,
+                                           const backends::Candidate&) override {
     return fail(ErrorCode::kUnimplemented, "a fake compiles nothing");
   }
-  Result<backends::CompiledKernel> compile_conversion(const backends::TensorForm&, const backends::TensorForm&, const Shape&,
+  Result<backends::CompiledKernel> compile_conversion(const backends::TensorForm&,
+                                                      const backends::TensorForm&, const Shape&,
                                                       const backends::Candidate&) override {
     return fail(ErrorCode::kUnimplemented, "a fake compiles nothing");
   }
-  [[nodiscard]] std::map<std::string, std::string> identity() const override { return {{"model", info_.name}}; }
+  [[nodiscard]] std::map<std::string, std::string> identity() const override {
+    return {{"model", info_.name}};
+  }
 
  private:
   backends::DeviceInfo info_;

@@ -13,12 +13,14 @@
 
 namespace tessera::testing {
 
-inline Result<std::shared_ptr<const runtime::LoadedProgram>> try_load(artefact::ProgramImage image, std::string_view plan = "") {
+inline Result<std::shared_ptr<const runtime::LoadedProgram>> try_load(artefact::ProgramImage image,
+                                                                      std::string_view plan = "") {
   return runtime::LoadedProgram::create(std::move(image), plan, &backends::make_run_device);
 }
 
 // A session; a failure of the test, and null, where there is none.
-inline std::unique_ptr<runtime::Executor> session_of(artefact::ProgramImage image, const runtime::ExecutorOptions& options = {}) {
+inline std::unique_ptr<runtime::Executor> session_of(artefact::ProgramImage image,
+                                                     const runtime::ExecutorOptions& options = {}) {
   auto program = try_load(std::move(image));
   if (!program) {
     ADD_FAILURE() << program.error().to_string();

@@ -15,10 +15,10 @@
 namespace tessera::artefact {
 namespace {
 
-using testing::ProgramBuilder;
-using testing::TempDir;
 using ::testing::EndsWith;
 using ::testing::HasSubstr;
+using testing::ProgramBuilder;
+using testing::TempDir;
 
 const std::string& sound_bytes() {
   static const std::string bytes = *serialize_program(rich_program().image);
@@ -58,20 +58,23 @@ std::string error_of(const std::string& bytes, const ReadOptions& options = {}) 
   return text.substr(std::min(prefix.size(), text.size()));
 }
 
-constexpr const char* kForeign = "not a tessera artefact: expected a file that starts with 'TESSERA'";
+constexpr const char* kForeign =
+    "not a tessera artefact: expected a file that starts with 'TESSERA'";
 
 TEST(DamagedArtefact, NotAnArtefact) {
   EXPECT_EQ(error_of(sound_bytes()), "");
   EXPECT_EQ(error_of(""), kForeign);
   EXPECT_EQ(error_of("TESSERA\n"), kForeign);
   EXPECT_EQ(error_of(std::string(500, 'x')), kForeign);
-  EXPECT_EQ(read_program("/no/such/file.tsr").error().to_string(), "cannot open '/no/such/file.tsr': No such file or directory");
+  EXPECT_EQ(read_program("/no/such/file.tsr").error().to_string(),
+            "cannot open '/no/such/file.tsr': No such file or directory");
 }
 
 TEST(DamagedArtefact, AnotherFormatVersion) {
   FileHeader header = header_of(sound_bytes());
   header.format_version = 7;
-  EXPECT_EQ(error_of(with_header(sound_bytes(), header)), "artefact format version 7; this build reads version 1: compile the model again");
+  EXPECT_EQ(error_of(with_header(sound_bytes(), header)),
+            "artefact format version 7; this build reads version 1: compile the model again");
 }
 
 TEST(DamagedArtefact, TruncatedAnywhere) {
@@ -79,23 +82,27 @@ TEST(DamagedArtefact, TruncatedAnywhere) {
   std::vector<std::size_t> sizes = {1, 55, 56, bytes.size() - 1};
   for (std::size_t size = 0; size < bytes.size(); size += 64) sizes.push_back(size);
   for (const std::size_t size : sizes) {
-    const std::string expected = size < sizeof(FileHeader)
-                                     ? kForeign
-                                     : "damaged artefact: expected " + std::to_string(bytes.size()) + " bytes, found " + std::to_string(size);
+    const std::string expected =
+        size < sizeof(FileHeader) ? kForeign
+                                  : "damaged artefact: expected " + std::to_string(bytes.size()) +
+                                        " bytes, found " + std::to_string(size);
     ASSERT_EQ(error_of(bytes.substr(0, size)), expected);
   }
-  EXPECT_EQ(error_of(bytes + "x"),
-            "damaged artefact: expected " + std::to_string(bytes.size()) + " bytes, found " + std::to_string(bytes.size() + 1));
+  EXPECT_EQ(error_of(bytes + "x"), "damaged artefact: expected " + std::to_string(bytes.size()) +
+                                       " bytes, found " + std::to_string(bytes.size() + 1));
 }
 
-// The reserved field and the padding carry no meaning; every other bit in front of the segments is noticed.
+// The reserved field and the padding carry no meaning; every other bit in front of the segments is
+// noticed.
 TEST(DamagedArtefact, EveryFlippedBitOfTheFrontIsNoticed) {
   const FileHeader header = header_of(sound_bytes());
   const std::size_t metadata_end = header.metadata_offset + header.metadata_size;
   testing::Random random(1);
-  for (std::size_t byte = 0; byte < metadata_end; byte += byte < 64 ? 1 : static_cast<std::size_t>(random.integer(1, 60))) {
-    const bool meaningless = (byte >= offsetof(FileHeader, reserved) && byte < offsetof(FileHeader, file_size)) ||
-                             (byte >= sizeof(FileHeader) && byte < header.metadata_offset);
+  for (std::size_t byte = 0; byte < metadata_end;
+       byte += byte < 64 ? 1 : static_cast<std::size_t>(random.integer(1, 60))) {
+    const bool meaningless =
+        (byte >= offsetof(FileHeader, reserved) && byte < offsetof(FileHeader, file_size)) ||
+        (byte >= sizeof(FileHeader) && byte < header.metadata_offset);
     for (int bit = 0; bit < 8; ++bit) {
       std::string bytes = sound_bytes();
       bytes[byte] = static_cast<char>(bytes[byte] ^ (1 << bit));
@@ -118,17 +125,21 @@ TEST(DamagedArtefact, PartsOutsideOfTheFile) {
   FileHeader header = header_of(bytes);
   const std::size_t metadata_end = header.metadata_offset + header.metadata_size;
   header.metadata_size = UINT64_MAX - 8;
-  EXPECT_EQ(error_of(with_header(bytes, header)), "damaged artefact: the metadata lies outside of the file");
+  EXPECT_EQ(error_of(with_header(bytes, header)),
+            "damaged artefact: the metadata lies outside of the file");
   header = header_of(bytes);
   header.metadata_offset = bytes.size() + 1;
-  EXPECT_EQ(error_of(with_header(bytes, header)), "damaged artefact: the metadata lies outside of the file");
+  EXPECT_EQ(error_of(with_header(bytes, header)),
+            "damaged artefact: the metadata lies outside of the file");
   const std::size_t last = rich_program().image.segments.size() - 1;
   EXPECT_EQ(error_of(resealed(bytes.substr(0, bytes.size() - 64))),
             "damaged artefact: segment " + std::to_string(last) + " lies outside of the file");
   const std::size_t front = (metadata_end + 63) / 64 * 64;
-  EXPECT_EQ(error_of(resealed(bytes.substr(0, front))), "damaged artefact: segment 0 lies outside of the file");
+  EXPECT_EQ(error_of(resealed(bytes.substr(0, front))),
+            "damaged artefact: segment 0 lies outside of the file");
   if (metadata_end < front) {
-    EXPECT_EQ(error_of(resealed(bytes.substr(0, metadata_end))), "damaged artefact: the segments lie outside of the file");
+    EXPECT_EQ(error_of(resealed(bytes.substr(0, metadata_end))),
+              "damaged artefact: the segments lie outside of the file");
   }
 }
 
@@ -145,8 +156,9 @@ TEST(DamagedArtefact, DamagedSegments) {
   const std::size_t front = (header.metadata_offset + header.metadata_size + 63) / 64 * 64;
   bytes[front] = static_cast<char>(bytes[front] ^ 1);
   EXPECT_EQ(error_of(bytes), "") << "segments are hashed on request only";
-  EXPECT_EQ(error_of(bytes, {.verify_segments = true}), "damaged artefact: segment 0: its bytes do not match their hash " +
-                                                            rich_program().image.segments[0].hash.to_string());
+  EXPECT_EQ(error_of(bytes, {.verify_segments = true}),
+            "damaged artefact: segment 0: its bytes do not match their hash " +
+                rich_program().image.segments[0].hash.to_string());
 }
 
 // Numbers that the writer passes on and no reader knows.
@@ -157,10 +169,15 @@ TEST(DamagedArtefact, UnknownNumbers) {
     const auto bytes = serialize_program(program.image);
     return bytes ? error_of(*bytes) : bytes.error().to_string();
   };
-  EXPECT_EQ(error_after([](auto& p) { p.buffer(p.temporary("t", {1})).tensor.dtype = static_cast<DType>(200); }),
+  EXPECT_EQ(error_after([](auto& p) {
+              p.buffer(p.temporary("t", {1})).tensor.dtype = static_cast<DType>(200);
+            }),
             "damaged artefact: dtype 200: expected below 27");
-  EXPECT_EQ(error_after([](auto& p) { p.buffer(p.temporary("t", {1})).kind = static_cast<BufferKind>(9); }), "damaged artefact: buffer kind 9");
-  EXPECT_EQ(error_after([](auto& p) { p.add(static_cast<Opcode>(77), {}, {}); }), "damaged artefact: opcode 77");
+  EXPECT_EQ(error_after(
+                [](auto& p) { p.buffer(p.temporary("t", {1})).kind = static_cast<BufferKind>(9); }),
+            "damaged artefact: buffer kind 9");
+  EXPECT_EQ(error_after([](auto& p) { p.add(static_cast<Opcode>(77), {}, {}); }),
+            "damaged artefact: opcode 77");
 }
 
 // Replaces the one occurrence of `from` in the metadata.
@@ -171,7 +188,9 @@ std::string patched(std::string bytes, std::string_view from, std::string_view t
   return resealed(bytes.replace(at, from.size(), to));
 }
 
-std::string_view bytes_of_number(const std::int64_t& number) { return {reinterpret_cast<const char*>(&number), sizeof(number)}; }
+std::string_view bytes_of_number(const std::int64_t& number) {
+  return {reinterpret_cast<const char*>(&number), sizeof(number)};
+}
 
 TEST(DamagedArtefact, TensorsOfAnotherSize) {
   const std::int64_t size = 12345;
@@ -184,7 +203,8 @@ TEST(DamagedArtefact, TensorsOfAnotherSize) {
 }
 
 TEST(DamagedArtefact, TextsThatDoNotParse) {
-  EXPECT_EQ(error_of(patched(sound_bytes(), "16*n + 64", "16*n + +4")).find("damaged"), std::string::npos);
+  EXPECT_EQ(error_of(patched(sound_bytes(), "16*n + 64", "16*n + +4")).find("damaged"),
+            std::string::npos);
   EXPECT_NE(error_of(patched(sound_bytes(), "16*n + 64", "16*n + +4")), "");
   EXPECT_NE(error_of(patched(sound_bytes(), "seq(fp16", "seq(fp17")), "");
 }
@@ -199,10 +219,16 @@ TEST(DamagedArtefact, RandomDamageNeverCrashes) {
     std::string damaged = bytes;
     const auto changes = random.integer(1, 4);
     for (std::int64_t i = 0; i < changes; ++i) {
-      // The long attribute tensor is most of the metadata: half of the changes fall on the tables behind or in front of it.
-      const auto at = header.metadata_offset + random.index(random.chance(0.5) ? header.metadata_size : std::min<std::size_t>(header.metadata_size, 4000));
-      if (random.chance(0.5)) damaged[at] = static_cast<char>(random.bits());
-      else damaged[at] = random.chance(0.5) ? '\0' : '\xff';
+      // The long attribute tensor is most of the metadata: half of the changes fall on the tables
+      // behind or in front of it.
+      const auto at =
+          header.metadata_offset +
+          random.index(random.chance(0.5) ? header.metadata_size
+                                          : std::min<std::size_t>(header.metadata_size, 4000));
+      if (random.chance(0.5))
+        damaged[at] = static_cast<char>(random.bits());
+      else
+        damaged[at] = random.chance(0.5) ? '\0' : '\xff';
     }
     refused += error_of(resealed(damaged)).empty() ? 0 : 1;
   }

@@ -19,11 +19,14 @@ inline ops::Attributes every_kind_of_attribute() {
   attributes.set("b_float", 0.1F);
   attributes.set("c_text", std::string("reflect"));
   attributes.set("d_tensor", Tensor::of<std::uint8_t>(DType::kUInt8, {12345}, bytes));
-  attributes.set("e_type", ValueType::sequence(ValueType::tensor(DType::kFp16, Shape{Dim::symbol("n"), 3})));
+  attributes.set("e_type",
+                 ValueType::sequence(ValueType::tensor(DType::kFp16, Shape{Dim::symbol("n"), 3})));
   attributes.set("f_ints", std::vector<std::int64_t>{1, -1, INT64_MAX});
   attributes.set("g_floats", std::vector<float>{0, -0.5F});
   attributes.set("h_texts", texts);
-  attributes.set("i_tensors", std::vector<Tensor>{strings, scalar, *Tensor::zeros(DType::kInt4, {3}), *Tensor::zeros(DType::kInt64, {0, 2})});
+  attributes.set("i_tensors",
+                 std::vector<Tensor>{strings, scalar, *Tensor::zeros(DType::kInt4, {3}),
+                                     *Tensor::zeros(DType::kInt64, {0, 2})});
   attributes.set("j_string_tensor", strings);
   return attributes;
 }
@@ -78,7 +81,8 @@ inline testing::ProgramBuilder rich_program() {
   program.method().instructions.back().source_nodes = {"conv_1", "relu_1"};
   program.add(Opcode::kWriteBack, {next}, {state});
   program.call("Identity", {w}, {program.output("z", {5})});
-  program.method().states = {{"past", "present", program.buffer(state).segment}, {"other", "other_out", UINT32_MAX}};
+  program.method().states = {{"past", "present", program.buffer(state).segment},
+                             {"other", "other_out", UINT32_MAX}};
   program.method().symbols["n"] = {1, 64};
   program.method().priced_at["n"] = 4;
   PlanImage other = program.plan();

@@ -18,7 +18,9 @@ namespace {
 using testing::ProgramBuilder;
 using testing::TempDir;
 
-bool operator_equal(const TensorDecl& a, const TensorDecl& b) { return a.dtype == b.dtype && a.layout == b.layout && a.shape == b.shape; }
+bool operator_equal(const TensorDecl& a, const TensorDecl& b) {
+  return a.dtype == b.dtype && a.layout == b.layout && a.shape == b.shape;
+}
 
 void expect_equal(const std::vector<TensorDecl>& a, const std::vector<TensorDecl>& b) {
   ASSERT_EQ(a.size(), b.size());
@@ -41,7 +43,8 @@ void expect_equal(const KernelSpec& a, const KernelSpec& b) {
     EXPECT_EQ(a.steps[i].op_type, b.steps[i].op_type);
     EXPECT_EQ(a.steps[i].inputs, b.steps[i].inputs);
     EXPECT_EQ(a.steps[i].output_count, b.steps[i].output_count);
-    EXPECT_TRUE(a.steps[i].attributes.equals(b.steps[i].attributes)) << b.steps[i].attributes.to_string();
+    EXPECT_TRUE(a.steps[i].attributes.equals(b.steps[i].attributes))
+        << b.steps[i].attributes.to_string();
   }
 }
 
@@ -91,7 +94,8 @@ void expect_equal(const MethodImage& a, const MethodImage& b) {
   ASSERT_EQ(a.buffers.size(), b.buffers.size());
   for (std::size_t i = 0; i < a.buffers.size(); ++i) expect_equal(a.buffers[i], b.buffers[i]);
   ASSERT_EQ(a.instructions.size(), b.instructions.size());
-  for (std::size_t i = 0; i < a.instructions.size(); ++i) expect_equal(a.instructions[i], b.instructions[i]);
+  for (std::size_t i = 0; i < a.instructions.size(); ++i)
+    expect_equal(a.instructions[i], b.instructions[i]);
   EXPECT_EQ(a.symbols, b.symbols);
   EXPECT_EQ(a.priced_at, b.priced_at);
 }
@@ -99,7 +103,8 @@ void expect_equal(const MethodImage& a, const MethodImage& b) {
 void expect_equal(const PlanImage& a, const PlanImage& b) {
   EXPECT_EQ(a.name, b.name);
   ASSERT_EQ(a.memories.size(), b.memories.size());
-  for (std::size_t i = 0; i < a.memories.size(); ++i) EXPECT_EQ(a.memories[i].name, b.memories[i].name);
+  for (std::size_t i = 0; i < a.memories.size(); ++i)
+    EXPECT_EQ(a.memories[i].name, b.memories[i].name);
   ASSERT_EQ(a.devices.size(), b.devices.size());
   for (std::size_t i = 0; i < a.devices.size(); ++i) {
     EXPECT_EQ(a.devices[i].name, b.devices[i].name);
@@ -189,7 +194,8 @@ TEST(WriteProgram, RefusesAnUnsoundImageBeforeItWrites) {
 TEST(WriteProgram, NamesAFolderThatIsNotThere) {
   const TempDir folder;
   const auto path = folder / "no" / "m.tsr";
-  EXPECT_EQ(write_program(rich_program().image, path).error().to_string(), "cannot write '" + path.string() + "': No such file or directory");
+  EXPECT_EQ(write_program(rich_program().image, path).error().to_string(),
+            "cannot write '" + path.string() + "': No such file or directory");
 }
 
 // Files of this process may not grow past `size_bytes` while this lives: a disk that is full.

@@ -111,8 +111,7 @@ TEST(Profile, MalformedFilesAreRefused) {
             "'name': expected a name, found nothing");
   EXPECT_EQ(error_of(R"({"schema": "tessera.device/1.0", "name": ""})"),
             R"('name': expected a name, found "")");
-  EXPECT_EQ(error_of(with(R"("kind": "real")")),
-            R"('kind': expected "simulated", found "real")");
+  EXPECT_EQ(error_of(with(R"("kind": "real")")), R"('kind': expected "simulated", found "real")");
 }
 
 TEST(Profile, UnknownKeysAreRefusedWithTheKnownOnes) {
@@ -174,8 +173,7 @@ TEST(Profile, ListsAndRatesSayWhatIsWrong) {
   EXPECT_EQ(error_of(with(R"("gflops": 5)")), "'gflops': expected an object, found 5");
   EXPECT_EQ(error_of(with(R"("gflops": {"float": 5})")),
             "'gflops': expected a dtype such as fp32, fp16 or int8, found 'float'");
-  EXPECT_EQ(error_of(with(R"("gflops": {"fp32": 0})")),
-            "'fp32': expected a rate above 0, found 0");
+  EXPECT_EQ(error_of(with(R"("gflops": {"fp32": 0})")), "'fp32': expected a rate above 0, found 0");
   EXPECT_EQ(error_of(with(R"("gflops": {"fp32": "fast"})")),
             R"('fp32': expected a number of at least 0, found "fast")");
   EXPECT_EQ(error_of(with(R"("memory_gb_per_s": 0)")),
@@ -214,8 +212,8 @@ TEST(Profile, ErrorsOfFilesNameTheFile) {
             file.string() + R"(: 'launch_us': expected a number of at least 0, found "soon")");
   const auto missing = make_simulated_device((folder / "none.json").string());
   ASSERT_FALSE(missing);
-  EXPECT_EQ(missing.error().to_string(), "cannot open '" + (folder / "none.json").string() +
-                                             "': No such file or directory");
+  EXPECT_EQ(missing.error().to_string(),
+            "cannot open '" + (folder / "none.json").string() + "': No such file or directory");
 }
 
 TEST(Profile, ADeviceThatCannotStart) {

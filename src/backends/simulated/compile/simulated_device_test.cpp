@@ -21,9 +21,9 @@ constexpr const char* kConv =
     "%y = Conv(%x, %w) {pads = [1, 0, 0, 1]} name \"conv_1\" output %y";
 
 std::unique_ptr<CompileDevice> device_of(const std::string& keys) {
-  auto device = make_simulated_device_from_text(
-      R"({"schema": "tessera.device/1.0", "name": "npu")" + (keys.empty() ? "" : ", " + keys) +
-      "}");
+  auto device =
+      make_simulated_device_from_text(R"({"schema": "tessera.device/1.0", "name": "npu")" +
+                                      (keys.empty() ? "" : ", " + keys) + "}");
   EXPECT_TRUE(device) << device.error().to_string();
   return *std::move(device);
 }

@@ -16,8 +16,8 @@ constexpr const char* kConv =
 // Why a device of this profile refuses the first node of `statements`; empty where it takes it.
 std::string refusal_of(const std::string& profile_keys, const std::string& statements = kConv,
                        DType dtype = DType::kFp32) {
-  const auto profile = parse_profile(
-      R"({"schema": "tessera.device/1.0", "name": "npu", )" + profile_keys + "}");
+  const auto profile =
+      parse_profile(R"({"schema": "tessera.device/1.0", "name": "npu", )" + profile_keys + "}");
   if (!profile) return "the profile: " + profile.error().to_string();
   const BackendGraph graph(statements);
   return refusal(*profile, graph.item(), *graph.graph().nodes().at(0), dtype);
@@ -67,8 +67,9 @@ TEST(Support, TextAttributes) {
 TEST(Support, NumbersListsAndRanges) {
   const std::string group = R"("supports": [{"op": "Conv", "where": {"group": 1}}])";
   EXPECT_EQ(refusal_of(group), "") << "the default";
-  EXPECT_EQ(refusal_of(group, "input %x : fp32[1, 2, 6, 6] input %w : fp32[2, 1, 1, 1] "
-                              "%y = Conv(%x, %w) {group = 2} output %y"),
+  EXPECT_EQ(refusal_of(group,
+                       "input %x : fp32[1, 2, 6, 6] input %w : fp32[2, 1, 1, 1] "
+                       "%y = Conv(%x, %w) {group = 2} output %y"),
             "Conv: group=2 is not supported (supports: 1)");
   const std::string dilations = R"("supports": [{"op": "Conv", "where": {"dilations": [1, 1]}}])";
   EXPECT_EQ(refusal_of(dilations), "") << "the default";
@@ -87,13 +88,15 @@ TEST(Support, NumbersListsAndRanges) {
 }
 
 TEST(Support, DefaultsOfOtherOperators) {
-  const std::string pool = "input %x : fp32[1, 2, 6, 6] %y = MaxPool(%x) {kernel_shape = [2, 2]} "
-                           "output %y";
+  const std::string pool =
+      "input %x : fp32[1, 2, 6, 6] %y = MaxPool(%x) {kernel_shape = [2, 2]} "
+      "output %y";
   EXPECT_EQ(refusal_of(R"("supports": [{"op": "MaxPool", "where": {"ceil_mode": 0}}])", pool), "");
   EXPECT_EQ(refusal_of(R"("supports": [{"op": "MaxPool", "where": {"ceil_mode": 1}}])", pool),
             "MaxPool: ceil_mode=0 is not supported (supports: 1)");
-  const std::string range = "const %a : fp32[] dense [0] const %b : fp32[] dense [3] const %c : "
-                            "fp32[] dense [1] %y = Range(%a, %b, %c) output %y";
+  const std::string range =
+      "const %a : fp32[] dense [0] const %b : fp32[] dense [3] const %c : "
+      "fp32[] dense [1] %y = Range(%a, %b, %c) output %y";
   EXPECT_EQ(refusal_of(R"("supports": [{"op": "Range", "where": {"strides": [1, 1]}}])", range),
             "Range: strides=[] is not supported (supports: [1, 1])");
 }
@@ -102,9 +105,10 @@ TEST(Support, OneEntryOfSeveralIsEnough) {
   const std::string keys =
       R"("supports": [{"op": "Conv", "dtypes": ["int8"]}, {"op": "Conv", "max_rank": 4}])";
   EXPECT_EQ(refusal_of(keys), "");
-  EXPECT_EQ(refusal_of(
-                R"("supports": [{"op": "Conv", "dtypes": ["int8"]}, {"op": "Conv", "max_rank": 3}])"),
-            "Conv: rank 4 is not supported (supports: at most 3)")
+  EXPECT_EQ(
+      refusal_of(
+          R"("supports": [{"op": "Conv", "dtypes": ["int8"]}, {"op": "Conv", "max_rank": 3}])"),
+      "Conv: rank 4 is not supported (supports: at most 3)")
       << "the reason of the last entry";
 }
 

@@ -20,7 +20,9 @@ class SimulatedRunDevice : public ::testing::Test {
   std::unique_ptr<RunDevice> device_ = make_device();
 };
 
-std::string text(const Status& status) { return status ? "ok" : status.error().to_string(); }
+std::string text(const Status& status) {
+  return status ? "ok" : status.error().to_string();
+}
 
 TEST_F(SimulatedRunDevice, SaysWhatItIs) {
   EXPECT_EQ(device_->name(), "npu");
