@@ -28,14 +28,15 @@ class FunctionRef;
 template <typename R, typename... Args>
 class FunctionRef<R(Args...)> {
  public:
+  // NOLINTBEGIN(google-explicit-constructor,bugprone-forwarding-reference-overload): it stands in
+  // for the callable, and the constraint leaves copies to the copy constructor.
   template <typename F>
-  requires(!std::is_same_v<std::remove_cvref_t<F>, FunctionRef>) FunctionRef(
-      F&& callable)  // NOLINT(google-explicit-constructor,bugprone-forwarding-reference-overload):
-                     // stands in for it
+  requires(!std::is_same_v<std::remove_cvref_t<F>, FunctionRef>) FunctionRef(F&& callable)
       : object_(const_cast<void*>(static_cast<const void*>(&callable))),
         call_([](void* object, Args... args) -> R {
           return (*static_cast<std::remove_reference_t<F>*>(object))(static_cast<Args>(args)...);
         }) {}
+  // NOLINTEND(google-explicit-constructor,bugprone-forwarding-reference-overload)
   R operator()(Args... args) const { return call_(object_, static_cast<Args>(args)...); }
 
  private:
