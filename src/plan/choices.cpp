@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <set>
 
+#include "base/glob.h"
+
 namespace tessera::plan {
 namespace {
 
@@ -123,29 +125,6 @@ tl::unexpected<Error> nobody_takes(const ItemOptions& entry, const Target& targe
 }
 
 }  // namespace
-
-bool glob_matches(std::string_view glob, std::string_view text) {
-  // Greedy with one point to come back to: the last '*'.
-  std::size_t g = 0;
-  std::size_t t = 0;
-  std::size_t star = std::string_view::npos;
-  std::size_t resume = 0;
-  while (t < text.size()) {
-    if (g < glob.size() && glob[g] == '*') {
-      star = g++;
-      resume = t;
-    } else if (g < glob.size() && (glob[g] == '?' || glob[g] == text[t])) {
-      ++g;
-      ++t;
-    } else if (star != std::string_view::npos) {
-      g = star + 1;
-      t = ++resume;
-    } else {
-      return false;
-    }
-  }
-  return glob.find_first_not_of('*', g) == std::string_view::npos;
-}
 
 bool names_source(std::string_view glob, const ir::SourceNode& source) {
   return glob.starts_with("op:") ? glob_matches(glob.substr(3), source.op_type)

@@ -50,9 +50,6 @@ Result<Choices> enumerate_choices(const ir::Module& module, const ir::Graph& gra
                                   const std::vector<PlacementRule>& rules,
                                   const backends::OfferOptions& offer_options, Pricer& pricer);
 
-// '*' any run of characters, '?' one.
-bool glob_matches(std::string_view glob, std::string_view text);
-
 // The glob of a rule: over the source node's name, or "op:Type" over its type.
 bool names_source(std::string_view glob, const ir::SourceNode& source);
 

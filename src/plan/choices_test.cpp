@@ -11,22 +11,6 @@ namespace {
 using ::testing::ElementsAre;
 using Kind = PlacementRule::Kind;
 
-TEST(Glob, RunsAndSingleCharacters) {
-  EXPECT_TRUE(glob_matches("*", ""));
-  EXPECT_TRUE(glob_matches("*", "anything/at.all"));
-  EXPECT_TRUE(glob_matches("conv?", "conv1"));
-  EXPECT_FALSE(glob_matches("conv?", "conv"));
-  EXPECT_FALSE(glob_matches("conv?", "conv12"));
-  EXPECT_TRUE(glob_matches("*/attn/*", "layer0/attn/q"));
-  EXPECT_TRUE(glob_matches("a*b*c", "aXbXbXc"));
-  EXPECT_FALSE(glob_matches("a*b*c", "aXbXbX"));
-  EXPECT_TRUE(glob_matches("a**", "a"));
-  EXPECT_FALSE(glob_matches("", "a"));
-  EXPECT_TRUE(glob_matches("", ""));
-  EXPECT_FALSE(glob_matches("abc", "ab"));
-  EXPECT_FALSE(glob_matches("[a]", "a"));  // no classes
-}
-
 // Two devices that take everything, and a chain of two Relu and an Exp.
 struct Case : Stages {
   Case()

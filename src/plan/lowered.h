@@ -51,7 +51,7 @@ struct MemoryFigures {
   std::uint32_t memory = 0;
   std::int64_t arena_bytes = 0;
   std::int64_t peak_live_bytes = 0;  // a lower bound of any arena for this order
-  std::int64_t weights_bytes = 0;
+  std::int64_t weights_bytes = 0;    // constants that are buffers, and those that kernels bake in
   std::int64_t state_bytes = 0;
 };
 

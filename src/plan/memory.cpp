@@ -218,6 +218,9 @@ Status MemoryPlanner::place(std::uint32_t memory) {
          .alignment = kAlignment,
          .fixed_offset = {}});
   }
+  for (const LoweredStep& step : lowered_.steps)
+    if (step.option != nullptr && target_.memory_of[step.device] == memory)
+      figures.weights_bytes += step.option->candidate.packed_bytes;
   TESSERA_ASSIGN(const solve::MemorySolution solution, solve::allocate_greedy(problem));
   TESSERA_TRY(solve::validate(problem, solution));
   for (std::size_t i = 0; i < placed.size(); ++i)

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/glob.h"
 #include "report/report.h"
 
 namespace tessera::report {
@@ -134,30 +135,6 @@ std::string notes_text(const Report& report, bool verbose) {
   return text;
 }
 
-// Whether a glob of '*' and '?' fits the whole text; a '*' that was too short grows, only the last
-// one, so that time stays bounded.
-bool matches(std::string_view glob, std::string_view text) {
-  std::size_t g = 0;
-  std::size_t t = 0;
-  std::size_t star = std::string_view::npos;
-  std::size_t star_end = 0;
-  while (t < text.size()) {
-    if (g < glob.size() && glob[g] == '*') {
-      star = g++;
-      star_end = t;
-    } else if (g < glob.size() && (glob[g] == '?' || glob[g] == text[t])) {
-      ++g;
-      ++t;
-    } else if (star != std::string_view::npos) {
-      g = star + 1;
-      t = ++star_end;
-    } else {
-      return false;
-    }
-  }
-  return glob.find_first_not_of('*', g) == std::string_view::npos;
-}
-
 std::string selection_text(const Selection& selection) {
   return fmt::format("{} {} {}/{} at {:.2f} us ({})", selection.device, selection.kernel,
                      selection.layout, selection.dtype, selection.price_us,
@@ -210,9 +187,9 @@ std::string to_text(const Report& report, bool verbose, int width) {
 std::string explain(const Report& report, std::string_view name) {
   std::string text;
   for (const NodeEntry& node : report.nodes)
-    if (matches(name, node.name) ||
+    if (glob_matches(name, node.name) ||
         std::ranges::any_of(node.origins,
-                            [&](const std::string& origin) { return matches(name, origin); }))
+                            [&](const std::string& origin) { return glob_matches(name, origin); }))
       text += explain_node(report, node);
   return text.empty()
              ? fmt::format(

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <array>
 
+#include "base/glob.h"
+
 namespace tessera::backends::simulated {
 namespace {
 
@@ -116,15 +118,6 @@ bool lacked(const SupportRule& rule, const ir::WorkItem& item, const ir::Node& n
   return rule.op == node.op->name && dtype_listed &&
          std::ranges::all_of(rule.where,
                              [&](const AttributeRule& where) { return holds(where, item, node); });
-}
-
-bool glob_matches(std::string_view glob, std::string_view text) {
-  if (glob.empty()) return text.empty();
-  if (glob.front() == '*')
-    return glob_matches(glob.substr(1), text) ||
-           (!text.empty() && glob_matches(glob, text.substr(1)));
-  return !text.empty() && (glob.front() == '?' || glob.front() == text.front()) &&
-         glob_matches(glob.substr(1), text.substr(1));
 }
 
 std::string supports_refusal(const Profile& profile, const ir::WorkItem& item, const ir::Node& node,
