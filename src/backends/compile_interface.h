@@ -40,6 +40,8 @@ struct DeviceInfo {
   std::string profile;  // JSON of a simulated one
   bool simulated = false;
   bool rates_measured = false;
+  // Correct, never fast: its kernels are timed only where no other device takes the item.
+  bool last_resort = false;
   DeviceRates rates;
   std::optional<std::int64_t> max_partitions;
 };

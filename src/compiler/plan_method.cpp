@@ -50,7 +50,10 @@ Status assign(const ir::Graph& graph, const plan::Target& target, const CompileO
   }
 }
 
+// After prices, which were perhaps measured for long: an interrupt ends the compilation, a used-up
+// budget does not.
 Status check_prices(const plan::Pricer& pricer, const CompileOptions& options) {
+  if (options.cancel.stop_requested()) return fail(ErrorCode::kCancelled, "stopped");
   if (!options.require_prices) return {};
   const auto misses = pricer.misses();
   if (misses.empty()) return {};

@@ -101,17 +101,20 @@ void add_options(ItemOptions& entry, Target& target, const backends::OfferOption
     }
     auto offers = target.devices[device]->offers(entry.item, pricer.point(), offer_options);
     if (offers.candidates.empty()) entry.refusals[device] = std::move(offers.refusal);
-    for (backends::Candidate& candidate : offers.candidates) {
-      Option option{device, std::move(candidate), {}};
-      option.price = pricer.price({.item = &entry.item,
-                                   .device = device,
-                                   .candidate = &option.candidate,
-                                   .from = {},
-                                   .to = {},
-                                   .shape = {}});
-      entry.options.push_back(std::move(option));
-    }
+    for (backends::Candidate& candidate : offers.candidates)
+      entry.options.push_back({device, std::move(candidate), {}});
   }
+  const bool has_alternative = std::ranges::any_of(
+      entry.options, [&](const Option& option) { return !target.info(option.device).last_resort; });
+  for (Option& option : entry.options)
+    option.price = pricer.price(
+        {.item = &entry.item,
+         .device = option.device,
+         .candidate = &option.candidate,
+         .from = {},
+         .to = {},
+         .shape = {},
+         .estimate_only = has_alternative && target.info(option.device).last_resort});
 }
 
 tl::unexpected<Error> nobody_takes(const ItemOptions& entry, const Target& target) {

@@ -84,7 +84,7 @@ std::string Pricer::key_of(const PriceRequest& request) const {
 Price Pricer::price(const PriceRequest& request) {
   const auto& info = target_.info(request.device);
   const double estimate_us = roofline_us(info.rates, *request.candidate);
-  if (info.simulated) return {round_price_us(estimate_us), false, {}};
+  if (info.simulated || request.estimate_only) return {round_price_us(estimate_us), false, {}};
   Price price{round_price_us(estimate_us), false, key_of(request)};
   const bool again = mode_ == MeasureMode::kAll && !measured_now_.contains(price.key);
   const CostEntry* entry = table_.find(price.key);

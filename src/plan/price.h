@@ -26,6 +26,7 @@ struct PriceRequest {
   const backends::Candidate* candidate = nullptr;
   backends::TensorForm from, to;  // conversions only
   Shape shape;                    // conversions only
+  bool estimate_only = false;     // by the roofline, even where the table knows better
 };
 
 // Measures one request in microseconds, or declines (an error) where the budget is used up.

@@ -152,21 +152,19 @@ Status reduce_kernel(KernelContext& context) {
 // ---- Inference
 // -------------------------------------------------------------------------------------------------
 
-template <DimFunction Function>
-void fold_value(InferContext& context) {
-  if constexpr (Function != nullptr) {
-    const auto value = known_value(context.inputs[0]);
-    const auto& shape = context.outputs[0].shape;
-    if (!value || value->elements.empty() || !shape || shape->size() > 1) return;
-    if (shape->size() == 1 && shape->front() != Dim(1)) return;
-    Dim result = value->elements[0];
-    for (std::size_t i = 1; i < value->elements.size(); ++i) {
-      const auto next = Function(result, value->elements[i]);
-      if (!next) return;
-      result = *next;
-    }
-    set_value(context, 0, DimTensor{shape->empty(), {result}});
+void fold_value(InferContext& context, DimFunction function) {
+  const auto value = known_value(context.inputs[0]);
+  const auto& shape = context.outputs[0].shape;
+  if (function == nullptr || !value || value->elements.empty() || !shape || shape->size() > 1)
+    return;
+  if (shape->size() == 1 && shape->front() != Dim(1)) return;
+  Dim result = value->elements[0];
+  for (std::size_t i = 1; i < value->elements.size(); ++i) {
+    const auto next = function(result, value->elements[i]);
+    if (!next) return;
+    result = *next;
   }
+  set_value(context, 0, DimTensor{shape->empty(), {result}});
 }
 
 template <DimFunction Function>
@@ -202,7 +200,7 @@ Status infer_reduce(InferContext& context) {
   }
   const bool folds = !axes.empty();
   set_output(context, 0, input->type.dtype, std::move(result));
-  if (folds) fold_value<Function>(context);
+  if (folds) fold_value(context, Function);
   return {};
 }
 

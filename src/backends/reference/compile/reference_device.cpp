@@ -13,6 +13,7 @@ class ReferenceDevice final : public CompileDevice {
     info_.name = "reference";
     info_.backend = "reference";
     info_.memory = "host";
+    info_.last_resort = true;
     // Plain loops: far below any kernel written for speed, so that the last resort is also the last
     // choice.
     info_.rates = {.gflops = {},
