@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/run_value.h"
 #include "base/shape.h"
 #include "base/tensor.h"
 #include "ops/attributes.h"
@@ -112,6 +113,11 @@ class KernelContext {
   // Memory for output `index`: planned, or allocated now. Errors: planned memory of another dtype
   // or dims, out of memory.
   virtual Result<MutableTensorView> output(std::size_t index, DType dtype, const Dims& dims) = 0;
+  // For sequences and optionals: input `index` as a value of any kind, null where it is omitted or
+  // where the caller holds tensors only.
+  [[nodiscard]] virtual const RunValue* value(std::size_t /*index*/) const { return nullptr; }
+  // Gives output `index` a value of any kind. Errors: the caller holds tensors only.
+  virtual Status set_value(std::size_t index, RunValue value);
   // Calls body(begin, end) over [0, count) in pieces, at most `grain` long where it runs in
   // parallel; pieces are independent.
   virtual void parallel_for(std::int64_t count, std::int64_t grain,

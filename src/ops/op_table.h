@@ -23,6 +23,11 @@ std::span<const OpSchema> all_ops();
 Result<std::vector<Tensor>> run_reference(const OpSchema& op, const Attributes& attributes,
                                           std::span<const Tensor> inputs, std::size_t output_count);
 
+// The same on values of any kind; null for omitted inputs.
+Result<std::vector<RunValue>> run_reference(const OpSchema& op, const Attributes& attributes,
+                                            std::span<const RunValue* const> inputs,
+                                            std::size_t output_count);
+
 // Dims (and dtypes) of the outputs for concrete inputs: inference at one point. Shape inputs need
 // their elements. An error for operators whose output sizes depend on data.
 Result<std::vector<TensorSpec>> run_shape(const OpSchema& op, const Attributes& attributes,

@@ -14,21 +14,31 @@ namespace {
 class OwningContext final : public KernelContext {
  public:
   OwningContext(const Attributes& attributes, std::span<const TensorView* const> inputs,
-                std::size_t output_count)
-      : KernelContext(attributes, inputs), outputs_(output_count) {}
+                std::span<const RunValue* const> values, std::size_t output_count)
+      : KernelContext(attributes, inputs), values_(values), outputs_(output_count) {}
 
   [[nodiscard]] std::size_t output_count() const override { return outputs_.size(); }
 
   Result<MutableTensorView> output(std::size_t index, DType dtype, const Dims& dims) override {
     TESSERA_CHECK(index < outputs_.size());
-    TESSERA_ASSIGN(outputs_[index], Tensor::zeros(dtype, dims));
-    return outputs_[index].mutable_view();
+    TESSERA_ASSIGN(Tensor tensor, Tensor::zeros(dtype, dims));
+    outputs_[index] = RunValue::of(std::move(tensor));
+    return outputs_[index].tensor.mutable_view();
+  }
+  [[nodiscard]] const RunValue* value(std::size_t index) const override {
+    return index < values_.size() ? values_[index] : nullptr;
+  }
+  Status set_value(std::size_t index, RunValue value) override {
+    TESSERA_CHECK(index < outputs_.size());
+    outputs_[index] = std::move(value);
+    return {};
   }
 
-  std::vector<Tensor> take() { return std::move(outputs_); }
+  std::vector<RunValue> take() { return std::move(outputs_); }
 
  private:
-  std::vector<Tensor> outputs_;
+  std::span<const RunValue* const> values_;
+  std::vector<RunValue> outputs_;
 };
 
 const FormalParam* formal_input(const OpSchema& op, std::size_t index) {
@@ -40,9 +50,12 @@ const FormalParam* formal_input(const OpSchema& op, std::size_t index) {
 
 // Inputs are those of the schema: required ones there, no more than it has, dtypes allowed and
 // equal where the signature says so.
-Status check_inputs(const OpSchema& op, std::span<const TensorView* const> inputs) {
+// `values` holds those that are no tensors; empty where all are.
+Status check_inputs(const OpSchema& op, std::span<const TensorView* const> inputs,
+                    std::span<const RunValue* const> values = {}) {
   for (std::size_t i = 0; i < op.inputs.size(); ++i) {
-    const bool present = i < inputs.size() && inputs[i] != nullptr;
+    const bool present = (i < inputs.size() && inputs[i] != nullptr) ||
+                         (i < values.size() && values[i] != nullptr);
     if (op.inputs[i].arity == FormalParam::Arity::kRequired && !present) {
       return fail(ErrorCode::kInvalidArgument,
                   fmt::format("input '{}': expected a tensor, found none", op.inputs[i].name));
@@ -77,23 +90,44 @@ Status check_inputs(const OpSchema& op, std::span<const TensorView* const> input
 
 }  // namespace
 
-Result<std::vector<Tensor>> run_reference(const OpSchema& op, const Attributes& attributes,
-                                          std::span<const Tensor> inputs,
-                                          std::size_t output_count) {
+Status KernelContext::set_value(std::size_t index, RunValue /*value*/) {
+  return fail(ErrorCode::kUnimplemented,
+              fmt::format("output {}: expected a tensor, found a sequence or an optional", index));
+}
+
+Result<std::vector<RunValue>> run_reference(const OpSchema& op, const Attributes& attributes,
+                                            std::span<const RunValue* const> inputs,
+                                            std::size_t output_count) {
   if (op.kernel == nullptr)
     return fail(ErrorCode::kUnimplemented,
                 fmt::format("{} has no reference kernel", op.qualified_name()));
   std::vector<TensorView> views(inputs.size());
   std::vector<const TensorView*> pointers(inputs.size(), nullptr);
   for (std::size_t i = 0; i < inputs.size(); ++i) {
-    if (!inputs[i].is_defined()) continue;
-    views[i] = inputs[i].view();
+    if (inputs[i] == nullptr || !inputs[i]->is_tensor()) continue;
+    views[i] = inputs[i]->tensor.view();
     pointers[i] = &views[i];
   }
-  TESSERA_TRY(check_inputs(op, pointers));
-  OwningContext context(attributes, pointers, output_count);
+  TESSERA_TRY(check_inputs(op, pointers, inputs));
+  OwningContext context(attributes, pointers, inputs, output_count);
   TESSERA_TRY(op.kernel(context));
   return context.take();
+}
+
+Result<std::vector<Tensor>> run_reference(const OpSchema& op, const Attributes& attributes,
+                                          std::span<const Tensor> inputs,
+                                          std::size_t output_count) {
+  std::vector<RunValue> values(inputs.size());
+  std::vector<const RunValue*> pointers(inputs.size(), nullptr);
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    if (!inputs[i].is_defined()) continue;
+    values[i] = RunValue::of(inputs[i]);
+    pointers[i] = &values[i];
+  }
+  TESSERA_ASSIGN(auto results, run_reference(op, attributes, pointers, output_count));
+  std::vector<Tensor> tensors;
+  for (RunValue& result : results) tensors.push_back(std::move(result.tensor));
+  return tensors;
 }
 
 Result<std::vector<TensorSpec>> run_shape(const OpSchema& op, const Attributes& attributes,

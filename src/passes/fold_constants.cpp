@@ -21,7 +21,7 @@ bool is_foldable(const ir::Graph& graph, const ir::Node& node) {
     return id == ir::kNoValue || constant_of(graph, id) != nullptr;
   });
   return constant && std::none_of(node.outputs.begin(), node.outputs.end(), [&](ir::ValueId id) {
-           return id != ir::kNoValue && graph.is_output(id);
+           return id != ir::kNoValue && (graph.is_output(id) || !graph.value(id).type.is_tensor());
          });
 }
 

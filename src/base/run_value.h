@@ -1,0 +1,32 @@
+#pragma once
+
+// Values of a run that a planned buffer cannot hold: tensors whose size or rank only the run
+// decides, strings, sequences, optionals. In host memory; copies share tensor storage.
+
+#include <vector>
+
+#include "base/shape.h"
+#include "base/tensor.h"
+
+namespace tessera {
+
+struct RunValue {
+  ValueType::Kind kind = ValueType::Kind::kTensor;
+  Tensor tensor;                   // kTensor; undefined: no value at all
+  std::vector<RunValue> elements;  // kSequence: all of them; kOptional: one, or none where empty
+
+  static RunValue of(Tensor value) { return {ValueType::Kind::kTensor, std::move(value), {}}; }
+  static RunValue sequence(std::vector<RunValue> values) {
+    return {ValueType::Kind::kSequence, {}, std::move(values)};
+  }
+  static RunValue optional(std::vector<RunValue> content) {
+    return {ValueType::Kind::kOptional, {}, std::move(content)};
+  }
+  [[nodiscard]] bool is_tensor() const { return kind == ValueType::Kind::kTensor; }
+};
+
+// Why `value` is not of `type`, as "expected ..., found ..."; empty where it is. Sizes that are
+// symbols match any size; an empty sequence matches every element type.
+std::string type_mismatch(const ValueType& type, const RunValue& value);
+
+}  // namespace tessera
