@@ -16,6 +16,7 @@ import os
 import re
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 
@@ -78,6 +79,11 @@ def key_of(source, command, build, settings):
     return digest.hexdigest()
 
 
+def without_precompiled(command):
+    """The command as if there were no precompiled headers: clang cannot read those of g++."""
+    return re.sub(r" -Winvalid-pch| -fpch-preprocess| -include \S*cmake_pch\.hxx", "", command)
+
+
 def wanted(entries, files):
     """The (source, command) pairs to look at."""
     chosen = []
@@ -89,14 +95,14 @@ def wanted(entries, files):
             top in source.parents for top in (ROOT / "src", ROOT / "tools")
         ) or source.name.endswith("_test.cpp"):
             continue
-        chosen.append((source, entry["command"]))
+        chosen.append((source, without_precompiled(entry["command"])))
     return sorted(set(chosen))
 
 
-def tidy(source, build):
+def tidy(source, commands):
     """Runs clang-tidy on one file; returns its findings, "" if there are none."""
     headers = f"^{re.escape(str(ROOT))}/(src|include|tools)/"
-    command = ["clang-tidy", "--quiet", f"--header-filter={headers}", "-p", build, source]
+    command = ["clang-tidy", "--quiet", f"--header-filter={headers}", "-p", commands, source]
     done = subprocess.run(command, capture_output=True, text=True)
     return "" if done.returncode == 0 else (done.stdout or done.stderr).strip()
 
@@ -121,12 +127,12 @@ def is_clean(cache, key):
     return True
 
 
-def look_at(work, build, jobs, cache):
+def look_at(work, commands, jobs, cache):
     """Runs clang-tidy on the (source, key) pairs `work`; prints findings, remembers clean files; returns the number of bad files."""
     bad = 0
     terminal = sys.stderr.isatty()
     with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
-        runs = {pool.submit(tidy, source, build): (source, key) for source, key in work}
+        runs = {pool.submit(tidy, source, commands): (source, key) for source, key in work}
         for count, run in enumerate(concurrent.futures.as_completed(runs), 1):
             source, key = runs[run]
             findings = run.result()
@@ -156,10 +162,15 @@ def main():
     cache = cache_folder()
     cache.mkdir(parents=True, exist_ok=True)
     settings = settings_of()
-    sources = wanted(json.loads((build / "compile_commands.json").read_text()), arguments.files)
+    entries = json.loads((build / "compile_commands.json").read_text())
+    sources = wanted(entries, arguments.files)
     keyed = [(source, key_of(source, command, build, settings)) for source, command in sources]
     work = [(source, key) for source, key in keyed if not is_clean(cache, key)]
-    bad = look_at(work, build, arguments.jobs, cache)
+    with tempfile.TemporaryDirectory() as commands:
+        for entry in entries:
+            entry["command"] = without_precompiled(entry["command"])
+        Path(commands, "compile_commands.json").write_text(json.dumps(entries))
+        bad = look_at(work, commands, arguments.jobs, cache)
     forget_old(cache)
     print(
         f"clang-tidy: {len(keyed)} files, {len(keyed) - len(work)} known to be clean, {bad} with findings"

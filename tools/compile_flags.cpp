@@ -143,6 +143,19 @@ std::shared_ptr<CompileFlags> add_compile_flags(CLI::App& command) {
   command.add_option("--require", flags->requirements,
                      "Fail where a matching node falls elsewhere: DEVICE[=GLOB]");
   command.add_option("--disable-pass", flags->disabled_passes, "Leave out a pass, by name");
+  command.add_flag(
+      "--strict", flags->strict,
+      "Nothing is left out: a device that cannot start, a kernel that does not compile, "
+      "or (run) a node that ran elsewhere than selected is an error");
+  command
+      .add_option("--assume-trips", flags->assume_trips,
+                  "Iterations that are assumed of a loop whose number is not known (default: 8)")
+      ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 30));
+  command
+      .add_option("--assume-branch", flags->assume_branch,
+                  "Share of its runs in which an If is assumed to take a branch, each of the "
+                  "two (default: 0.5)")
+      ->check(CLI::Range(0.0, 1.0));
   command.add_flag("--exact", flags->exact, "No algorithm or rewrite with a wider error bound");
   command.add_flag("--deterministic", flags->deterministic,
                    "Equal inputs give equal artefacts (always so)");
@@ -178,6 +191,8 @@ Result<compiler::CompileOptions> to_options(const CompileFlags& flags) {
   TESSERA_TRY(add_rules(flags, options));
   TESSERA_TRY(add_measuring(flags, options));
   options.disabled_passes = flags.disabled_passes;
+  options.strict = flags.strict;
+  options.control = {.branch_share = flags.assume_branch, .trips = flags.assume_trips};
   options.exact = flags.exact;
   options.fallback = !flags.no_fallback;
   TESSERA_ASSIGN(options.stop_after, compiler::stage_from_string(flags.stop_after));

@@ -31,6 +31,9 @@ struct CompileFlags {
   std::vector<std::string> pins;              // GLOB=DEVICE
   std::vector<std::string> requirements;      // DEVICE[=GLOB]
   std::vector<std::string> disabled_passes;
+  bool strict = false;
+  std::int64_t assume_trips = 8;
+  double assume_branch = 0.5;
   bool exact = false;
   bool deterministic = false;  // every plan is: accepted for scripts that ask for it
   bool no_fallback = false;

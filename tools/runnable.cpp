@@ -30,6 +30,10 @@ Result<bool> is_artefact(const std::string& path) {
 // booleans either.
 Result<Tensor> draw(const artefact::InterfaceDecl& input, const SymbolBindings& point,
                     std::mt19937_64& random) {
+  if (!input.type.is_tensor() || !input.type.shape)
+    return fail(ErrorCode::kInvalidArgument,
+                fmt::format("input '{}': {} cannot be drawn: give it with --inputs", input.name,
+                            input.type.to_string()));
   TESSERA_ASSIGN(const Dims dims, evaluate(*input.type.shape, point));
   const bool real = is_float(input.type.dtype);
   TESSERA_ASSIGN(Tensor values, Tensor::zeros(DType::kFp32, dims));

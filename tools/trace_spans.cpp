@@ -6,7 +6,8 @@ std::vector<report::TraceSpan> trace_spans(const runtime::Executor& executor) {
   const auto& program = executor.program();
   std::vector<report::TraceSpan> spans;
   for (const runtime::TraceEvent& event : executor.trace().events) {
-    const artefact::Instruction& instruction = program.method().instructions[event.instruction];
+    const artefact::Instruction& instruction =
+        program.plan().methods[event.method].instructions[event.instruction];
     report::TraceSpan span;
     span.name = instruction.label;
     switch (instruction.opcode) {

@@ -19,6 +19,7 @@
 
 #include "artefact/read/program_image.h"
 #include "base/error.h"
+#include "base/run_value.h"
 
 namespace tessera::backends {
 
@@ -91,7 +92,17 @@ class LoadedKernel {
   virtual ~LoadedKernel() = default;
   virtual Result<std::unique_ptr<KernelInstance>> instantiate(const InstanceDims& dims,
                                                               int threads) const = 0;
+  // A call that decides the sizes of its results, or works on strings, sequences and optionals: for
+  // kernels with the option "late", in host memory, row-major. Allocates. Inputs are in the spec's
+  // order; gives as many values as the spec has outputs.
+  virtual Result<std::vector<RunValue>> run_late(std::span<const RunValue* const> inputs,
+                                                 Parallel* parallel) const;
 };
+
+inline Result<std::vector<RunValue>> LoadedKernel::run_late(std::span<const RunValue* const>,
+                                                            Parallel*) const {
+  return fail(ErrorCode::kUnimplemented, "the kernel needs sizes that are known before it runs");
+}
 
 class RunDevice {
  public:

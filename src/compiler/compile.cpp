@@ -16,6 +16,7 @@
 #include "compiler/plan_text.h"
 #include "compiler/price_point.h"
 #include "import/import.h"
+#include "ir/flatten.h"
 #include "ir/infer.h"
 #include "ir/text.h"
 #include "passes/pipeline.h"
@@ -30,11 +31,19 @@ double elapsed_ms(Clock::time_point since) {
   return std::chrono::duration<double, std::milli>(Clock::now() - since).count();
 }
 
-Result<plan::Target> open_target(const std::vector<std::string>& entries) {
+// Devices that cannot start are left out, each with its reason in `absent`; an error where nothing
+// may be left out.
+Result<plan::Target> open_target(const std::vector<std::string>& entries, bool strict,
+                                 std::vector<std::string>& absent) {
   std::vector<std::unique_ptr<backends::CompileDevice>> devices;
   for (const std::string& entry : entries) {
-    TESSERA_ASSIGN(auto device, backends::make_compile_device(entry));
-    devices.push_back(std::move(device));
+    auto device = backends::make_compile_device(entry);
+    if (!device && device.error().code == ErrorCode::kUnavailable && !strict) {
+      absent.push_back(device.error().to_string());
+      continue;
+    }
+    if (!device) return tl::unexpected(std::move(device).error());
+    devices.push_back(*std::move(device));
   }
   return plan::make_target(std::move(devices));
 }
@@ -65,6 +74,8 @@ class Compilation {
   std::vector<ir::Cover> fuse();
   Result<std::unique_ptr<Planned>> plan(plan::Target& target, plan::Pricer& pricer,
                                         std::vector<ir::Cover> covers, bool quiet);
+  Result<std::unique_ptr<Planned>> plan_and_emit(plan::Target& target, plan::Pricer& pricer,
+                                                 const std::vector<ir::Cover>& covers);
   Status load_prices();
   void prepare_pricer(plan::Target& target, plan::Pricer& pricer);
   Status check_requirements(const plan::Target& target) const;
@@ -76,7 +87,9 @@ class Compilation {
   const std::filesystem::path& path_;
   const CompileOptions& options_;
   ir::Module module_;
+  ir::Method flat_;  // the method with its bodies in one graph, once it is simplified
   plan::CostTable table_;
+  std::vector<plan::Exclusion> excluded_;  // what devices failed to compile
   ContentHash table_hash_at_load_;
   Compiled result_;
 };
@@ -117,7 +130,7 @@ Status Compilation::simplify() {
 
 std::vector<ir::Cover> Compilation::fuse() {
   std::vector<passes::Note> notes;
-  auto covers = passes::propose_covers(module_, module_.methods.front().graph, notes);
+  auto covers = passes::propose_covers(module_, flat_.graph, notes);
   for (auto& note : notes)
     result_.report.near_misses.push_back(
         {std::move(note.pattern), std::move(note.nodes), std::move(note.reason)});
@@ -158,13 +171,40 @@ Result<std::unique_ptr<Planned>> Compilation::plan(plan::Target& target, plan::P
     options.stop_after = Stage::kEmit;
     options.rules.clear();  // rules may name devices that this target lacks
   }
-  return plan_method(module_, module_.methods.front(), std::move(covers), target, pricer, options);
+  return plan_method(module_, flat_, std::move(covers), target, pricer, options, excluded_);
+}
+
+// Kernels are compiled and weights packed last, for what was chosen and for nothing else. What a
+// device fails to compile it may not take, and the question is asked again without it; an error
+// where nothing may be left out.
+Result<std::unique_ptr<Planned>> Compilation::plan_and_emit(plan::Target& target,
+                                                            plan::Pricer& pricer,
+                                                            const std::vector<ir::Cover>& covers) {
+  while (true) {
+    TESSERA_ASSIGN(auto planned, plan(target, pricer, covers, /*quiet=*/false));
+    TESSERA_TRY(save_prices());
+    if (options_.stop_after != Stage::kEmit) return planned;
+    TESSERA_TRY(begin(Stage::kEmit));
+    result_.image = {};
+    Emitter emitter(result_.image, target);
+    const auto status = emitter.emit("main", module_, flat_, planned->lowered, pricer.point());
+    if (status) return planned;
+    if (!emitter.failed() || options_.strict) return tl::unexpected(status.error());
+    excluded_.push_back(*emitter.failed());
+    std::vector<std::string> names;
+    for (const ir::NodeId id : excluded_.back().nodes)
+      names.push_back(flat_.graph.find_node(id)->name);
+    result_.report.near_misses.push_back(
+        {"placed elsewhere", names,
+         fmt::format("device '{}': {}", excluded_.back().device, excluded_.back().reason)});
+  }
 }
 
 // What the CPU alone costs, and the plan for it that an artefact for several devices carries.
 Status Compilation::plan_cpu_alone(const std::vector<ir::Cover>& covers,
                                    const SymbolBindings& point) {
-  TESSERA_ASSIGN(plan::Target target, open_target({"cpu"}));
+  std::vector<std::string> absent;
+  TESSERA_ASSIGN(plan::Target target, open_target({"cpu"}, true, absent));
   plan::Pricer pricer(target, table_, options_.threads, point);
   auto planned = plan(target, pricer, covers, /*quiet=*/true);
   if (!planned)
@@ -172,12 +212,11 @@ Status Compilation::plan_cpu_alone(const std::vector<ir::Cover>& covers,
                 // plan
   result_.report.assignment.cpu_only_us = (*planned)->solution.cost;
   if (options_.stop_after != Stage::kEmit || !options_.fallback) return {};
-  return Emitter(result_.image, target)
-      .emit("cpu", module_, module_.methods.front(), (*planned)->lowered, point);
+  return Emitter(result_.image, target).emit("cpu", module_, flat_, (*planned)->lowered, point);
 }
 
 Status Compilation::check_requirements(const plan::Target& target) const {
-  const auto& nodes = module_.methods.front().graph.nodes();
+  const auto& nodes = flat_.graph.nodes();
   for (const Requirement& requirement : options_.requirements) {
     const auto name = fmt::format("--require {}={}", requirement.device, requirement.glob);
     const auto names = [&](const ir::SourceNode& source) {
@@ -241,33 +280,27 @@ Result<Compiled> Compilation::run() {
   TESSERA_TRY(simplify());
   if (ends_at(Stage::kSimplify)) return std::move(result_);
   TESSERA_TRY(begin(Stage::kFuse));  // proposals only: whether to fuse is part of the assignment
+  flat_ = ir::flatten(module_.methods.front(), options_.control);
   const auto covers = fuse();
-  if (options_.dump)
-    options_.dump(Stage::kFuse, covers_text(module_.methods.front().graph, covers));
+  if (options_.dump) options_.dump(Stage::kFuse, covers_text(flat_.graph, covers));
   if (options_.stop_after == Stage::kFuse) return std::move(result_);
 
   // Enumerate, price, assign, legalize, schedule and allocate, on the devices that the user named.
   TESSERA_TRY(begin(Stage::kAssign));
-  TESSERA_ASSIGN(plan::Target target, open_target(options_.devices));
+  std::vector<std::string> absent;
+  TESSERA_ASSIGN(plan::Target target, open_target(options_.devices, options_.strict, absent));
+  for (std::string& reason : absent)
+    result_.report.near_misses.push_back({"device left out", {}, std::move(reason)});
   TESSERA_TRY(load_prices());
-  TESSERA_ASSIGN(const SymbolBindings point,
-                 price_point(module_, module_.methods.front().graph, options_.shapes));
+  TESSERA_ASSIGN(const SymbolBindings point, price_point(module_, flat_.graph, options_.shapes));
   for (const auto& [symbol, size] : point)
     result_.report.options["priced_at." + symbol] = std::to_string(size);
   plan::Pricer pricer(target, table_, options_.threads, point);
   prepare_pricer(target, pricer);
-  TESSERA_ASSIGN(const auto planned, plan(target, pricer, covers, /*quiet=*/false));
-  TESSERA_TRY(save_prices());
+  TESSERA_ASSIGN(const auto planned, plan_and_emit(target, pricer, covers));
   if (options_.stop_after < Stage::kAllocate) return std::move(result_);
-  add_plan_evidence(module_, module_.methods.front(), *planned, target, pricer, result_.report);
+  add_plan_evidence(module_, flat_, *planned, target, pricer, result_.report);
   TESSERA_TRY(check_requirements(target));
-
-  // Last: kernels are compiled and weights packed for what was chosen, and for nothing else.
-  TESSERA_TRY(begin(Stage::kEmit));
-  if (options_.stop_after == Stage::kEmit) {
-    TESSERA_TRY(Emitter(result_.image, target)
-                    .emit("main", module_, module_.methods.front(), planned->lowered, point));
-  }
   const bool cpu_is_all = options_.devices == std::vector<std::string>{"cpu"};
   if (cpu_is_all) {
     result_.report.assignment.cpu_only_us = planned->solution.cost;

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "base/float_convert.h"
+#include "base/string_tensor.h"
 
 namespace tessera::compiler {
 namespace {
@@ -39,6 +40,7 @@ std::string kernel_text(const artefact::KernelSpec& spec) {
 
 // A constant in the form that a kernel reads it in, as bytes.
 Result<Tensor> in_form(const Tensor& constant, const backends::TensorForm& form) {
+  if (constant.dtype() == DType::kString) return encode_strings(constant.view());
   Tensor cast = constant;
   if (form.dtype != constant.dtype()) {
     TESSERA_ASSIGN(cast, Tensor::zeros(form.dtype, constant.dims()));
@@ -96,6 +98,9 @@ Result<std::uint32_t> Emitter::kernel_of(const ir::Graph& graph, const plan::Low
           ? device.compile(step.item->item, step.option->candidate)
           : device.compile_conversion(step.conversion.from.tensor, step.conversion.to.tensor,
                                       shape_of(step), step.conversion.candidate);
+  if (!kernel && step.item != nullptr)
+    failed_ = plan::Exclusion{device.info().name, plan::item_nodes(step.item->item),
+                              kernel.error().to_string()};
   if (!kernel)
     return tl::unexpected(
         in_context(std::move(kernel).error(),
@@ -109,8 +114,10 @@ Result<artefact::BufferDecl> Emitter::buffer_of(const ir::Graph& graph,
   artefact::BufferDecl decl;
   decl.value = value.name;
   decl.memory = buffer.form.memory;
-  decl.tensor = {buffer.form.tensor.dtype, buffer.form.tensor.layout, *value.type.shape};
+  decl.tensor = {buffer.form.tensor.dtype, buffer.form.tensor.layout,
+                 value.type.shape.value_or(Shape())};
   decl.kind = buffer.kind;
+  decl.is_dynamic = buffer.is_dynamic;
   decl.alias_of = buffer.alias_of;
   decl.above = buffer.above;
   std::ranges::sort(decl.above);
@@ -122,8 +129,58 @@ Result<artefact::BufferDecl> Emitter::buffer_of(const ir::Graph& graph,
   return decl;
 }
 
+namespace {
+
+artefact::InterfaceDecl interface_of(const ir::Graph& graph, const plan::Lowered& lowered,
+                                     std::uint32_t buffer) {
+  const ir::Value& value = graph.value(lowered.buffers[buffer].value);
+  return {value.name, buffer, value.type};
+}
+
+bool is_state(const ir::Method& method, std::string ir::StatePair::*member,
+              const std::string& name) {
+  return std::ranges::any_of(method.states,
+                             [&](const ir::StatePair& state) { return state.*member == name; });
+}
+
+}  // namespace
+
+// Buffers, instructions and the whole interface; states are taken out of it by emit().
+Result<artefact::MethodImage> Emitter::method_image(const ir::Module& module,
+                                                    const ir::Graph& graph,
+                                                    const plan::Lowered& lowered) {
+  artefact::MethodImage image;
+  for (const auto& buffer : lowered.buffers) {
+    TESSERA_ASSIGN(auto decl, buffer_of(graph, buffer));
+    image.buffers.push_back(std::move(decl));
+  }
+  for (const auto& step : lowered.steps) {
+    artefact::Instruction instruction;
+    instruction.opcode = step.opcode;
+    instruction.device = step.device;
+    instruction.inputs = step.inputs;
+    instruction.outputs = step.outputs;
+    instruction.bodies = step.bodies;
+    instruction.control = step.control;
+    instruction.region = step.region;
+    instruction.label = step.label;
+    instruction.source_nodes = source_names(module, step);
+    instruction.predicted_us = step.price_us;
+    if (step.opcode == Opcode::kCall || step.opcode == Opcode::kConvert) {
+      TESSERA_ASSIGN(instruction.kernel, kernel_of(graph, step));
+    }
+    image.instructions.push_back(std::move(instruction));
+  }
+  for (const std::uint32_t buffer : lowered.input_buffers)
+    image.inputs.push_back(interface_of(graph, lowered, buffer));
+  for (const std::uint32_t buffer : lowered.output_buffers)
+    image.outputs.push_back(interface_of(graph, lowered, buffer));
+  collect_symbols(module, image);
+  return image;
+}
+
 Status Emitter::emit(const std::string& plan_name, const ir::Module& module,
-                     const ir::Method& method, const plan::Lowered& lowered,
+                     const ir::Method& method, const std::vector<plan::Lowered>& lowered,
                      const SymbolBindings& point) {
   artefact::PlanImage plan;
   plan.name = plan_name;
@@ -133,54 +190,37 @@ Status Emitter::emit(const std::string& plan_name, const ir::Module& module,
     plan.devices.push_back({info.name, info.backend, target_.memory_of[device], info.profile,
                             info.rates.launch_us, info.rates.sync_us});
   }
-  artefact::MethodImage image;
-  image.name = method.name;
-  image.priced_at = point;
-  for (const auto& buffer : lowered.buffers) {
-    TESSERA_ASSIGN(auto decl, buffer_of(method.graph, buffer));
-    image.buffers.push_back(std::move(decl));
-  }
-  for (const auto& step : lowered.steps) {
-    artefact::Instruction instruction;
-    instruction.opcode = step.opcode;
-    instruction.device = step.device;
-    instruction.inputs = step.inputs;
-    instruction.outputs = step.outputs;
-    instruction.region = step.region;
-    instruction.label = step.label;
-    instruction.source_nodes = source_names(module, step);
-    instruction.predicted_us = step.price_us;
-    if (step.opcode == Opcode::kCall || step.opcode == Opcode::kConvert) {
-      TESSERA_ASSIGN(instruction.kernel, kernel_of(method.graph, step));
+  for (const plan::Lowered& graph : lowered) {
+    TESSERA_ASSIGN(auto image, method_image(module, method.graph, graph));
+    image.name = method.name;
+    if (graph.block != 0) {
+      const ir::Block& block = method.graph.blocks[graph.block];
+      image.name = method.graph.find_node(block.owner)->name + "/" + block.name;
     }
-    image.instructions.push_back(std::move(instruction));
+    plan.methods.push_back(std::move(image));
   }
-  const auto interface_of = [&](ir::ValueId value, std::uint32_t buffer) {
-    return artefact::InterfaceDecl{method.graph.value(value).name, buffer,
-                                   method.graph.value(value).type};
-  };
-  const auto is_state = [&](std::string ir::StatePair::*member, const std::string& name) {
-    return std::ranges::any_of(method.states,
-                               [&](const ir::StatePair& state) { return state.*member == name; });
-  };
-  for (std::size_t i = 0; i < method.graph.inputs.size(); ++i)
-    if (const auto value = method.graph.inputs[i];
-        !is_state(&ir::StatePair::input, method.graph.value(value).name))
-      image.inputs.push_back(interface_of(value, lowered.input_buffers[i]));
-  for (std::size_t i = 0; i < method.graph.outputs.size(); ++i)
-    if (const auto value = method.graph.outputs[i];
-        !is_state(&ir::StatePair::output, method.graph.value(value).name))
-      image.outputs.push_back(interface_of(value, lowered.output_buffers[i]));
+  artefact::MethodImage& main = plan.methods.front();
+  main.priced_at = point;
+  std::erase_if(main.inputs, [&](const auto& entry) {
+    return is_state(method, &ir::StatePair::input, entry.name);
+  });
+  // An output that shares its buffer with another value still has its own name.
+  for (std::size_t i = 0; i < method.graph.outputs.size(); ++i) {
+    const ir::Value& value = method.graph.value(method.graph.outputs[i]);
+    main.outputs[i].name = value.name;
+    main.outputs[i].type = value.type;
+  }
+  std::erase_if(main.outputs, [&](const auto& entry) {
+    return is_state(method, &ir::StatePair::output, entry.name);
+  });
   for (const ir::StatePair& state : method.states) {
     const std::uint32_t initial =
         state.initial.is_defined() ? segments_.add(state.initial) : UINT32_MAX;
-    image.states.push_back({state.input, state.output, initial});
-    for (auto& buffer : image.buffers)
+    main.states.push_back({state.input, state.output, initial});
+    for (auto& buffer : main.buffers)
       if (buffer.kind == BufferKind::kState && buffer.value == state.input)
         buffer.segment = initial;
   }
-  collect_symbols(module, image);
-  plan.methods.push_back(std::move(image));
   image_.plans.push_back(std::move(plan));
   return {};
 }

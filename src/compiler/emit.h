@@ -4,7 +4,9 @@
 // program.
 
 #include <map>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "artefact/read/program_image.h"
 #include "artefact/write/writer.h"
@@ -21,9 +23,14 @@ class Emitter {
 
   // Errors: a backend that fails to compile what it offered (device, node).
   Status emit(const std::string& plan_name, const ir::Module& module, const ir::Method& method,
-              const plan::Lowered& lowered, const SymbolBindings& point);
+              const std::vector<plan::Lowered>& lowered, const SymbolBindings& point);
+
+  // What a backend failed to compile, after emit() failed for that reason.
+  [[nodiscard]] const std::optional<plan::Exclusion>& failed() const { return failed_; }
 
  private:
+  Result<artefact::MethodImage> method_image(const ir::Module& module, const ir::Graph& graph,
+                                             const plan::Lowered& lowered);
   Result<std::uint32_t> kernel_of(const ir::Graph& graph, const plan::LoweredStep& step);
   std::uint32_t add_kernel(const std::string& device, backends::CompiledKernel kernel);
   Result<artefact::BufferDecl> buffer_of(const ir::Graph& graph, const plan::LoweredBuffer& buffer);
@@ -32,6 +39,7 @@ class Emitter {
   plan::Target& target_;
   artefact::SegmentPool segments_;
   std::map<std::string, std::uint32_t> kernel_numbers_;  // by a text that tells kernels apart
+  std::optional<plan::Exclusion> failed_;
 };
 
 }  // namespace tessera::compiler

@@ -27,10 +27,7 @@ class Evidence {
       report_.nodes.push_back(node_entry(i));
     add_regions();
     add_crossings_and_accounting();
-    for (const auto& figures : planned_.lowered.memory)
-      report_.memory.push_back({target_.memories[figures.memory], figures.arena_bytes,
-                                figures.peak_live_bytes, figures.weights_bytes, figures.state_bytes,
-                                0});
+    add_memory();
   }
 
  private:
@@ -49,9 +46,12 @@ class Evidence {
   }
   report::NodeEntry node_entry(std::size_t index) const;
   void fill_selection(std::size_t index, report::NodeEntry& entry) const;
+  // Regions are numbered through all graphs.
   void add_regions();
+  void add_memory();
   void add_crossings_and_accounting();
-  void add_crossing(const plan::LoweredStep& step);
+  void add_steps(const plan::Lowered& lowered);
+  void add_crossing(const plan::Lowered& lowered, const plan::LoweredStep& step, double weight);
 
   const ir::Module& module_;
   const ir::Graph& graph_;
@@ -66,6 +66,10 @@ report::NodeEntry Evidence::node_entry(std::size_t index) const {
   report::NodeEntry entry;
   entry.name = node.name;
   entry.op = node.op->qualified_name();
+  if (node.block != 0) {
+    const ir::Block& block = graph_.blocks[node.block];
+    entry.body = graph_.find_node(block.owner)->name + "/" + block.name;
+  }
   for (const ir::OriginId origin : node.origins)
     entry.origins.push_back(module_.source_nodes[origin].name);
   for (std::uint32_t device = 0; device < target_.device_count(); ++device) {
@@ -102,56 +106,88 @@ void Evidence::fill_selection(std::size_t index, report::NodeEntry& entry) const
 }
 
 void Evidence::add_regions() {
-  for (std::size_t i = 0; i < planned_.lowered.regions.size(); ++i) {
-    const plan::Region& region = planned_.lowered.regions[i];
-    const auto& info = target_.info(region.device);
-    report::RegionEntry entry{
-        static_cast<std::uint32_t>(i), info.name, {}, region.compute_us, info.rates.launch_us};
-    for (const std::size_t step : region.steps)
-      for (const std::size_t node : planned_.lowered.steps[step].nodes)
-        entry.nodes.push_back(graph_.nodes()[node]->name);
-    report_.regions.push_back(std::move(entry));
+  for (const plan::Lowered& lowered : planned_.lowered) {
+    for (const plan::Region& region : lowered.regions) {
+      const auto& info = target_.info(region.device);
+      report::RegionEntry entry{static_cast<std::uint32_t>(report_.regions.size()),
+                                info.name,
+                                {},
+                                region.compute_us,
+                                info.rates.launch_us};
+      for (const std::size_t step : region.steps)
+        for (const std::size_t node : lowered.steps[step].nodes)
+          entry.nodes.push_back(graph_.nodes()[node]->name);
+      report_.regions.push_back(std::move(entry));
+    }
+  }
+}
+
+// Each body has arenas of its own.
+void Evidence::add_memory() {
+  for (std::uint32_t memory = 0; memory < target_.memories.size(); ++memory) {
+    report::MemoryEntry entry{target_.memories[memory], 0, 0, 0, 0, 0};
+    for (const plan::Lowered& lowered : planned_.lowered) {
+      for (const plan::MemoryFigures& figures : lowered.memory) {
+        if (figures.memory != memory) continue;
+        entry.arena_bytes += figures.arena_bytes;
+        entry.peak_live_bytes += figures.peak_live_bytes;
+        entry.weights_bytes += figures.weights_bytes;
+        entry.state_bytes += figures.state_bytes;
+      }
+    }
+    report_.memory.push_back(std::move(entry));
   }
 }
 
 // A transfer, with the conversions of the same value that adapt it on either side.
-void Evidence::add_crossing(const plan::LoweredStep& step) {
+void Evidence::add_crossing(const plan::Lowered& lowered, const plan::LoweredStep& step,
+                            double weight) {
   const auto& from = step.conversion.from;
   const auto& to = step.conversion.to;
   report::CrossingEntry entry;
   entry.value = graph_.value(step.value).name;
   entry.from = device_of_memory(from.memory);
   entry.to = device_of_memory(to.memory);
-  entry.bytes = planned_.lowered.buffers[step.inputs.front()].size_bytes;
+  entry.bytes = lowered.buffers[step.inputs.front()].size_bytes;
   const auto from_device = target_.find(entry.from);
-  entry.sync_us = target_.info(from_device).rates.sync_us;
-  entry.copy_us = step.price_us;
+  entry.sync_us = weight * target_.info(from_device).rates.sync_us;
+  entry.copy_us = weight * step.price_us;
   entry.form = to.tensor.layout.to_string() + "/" + std::string(to_string(to.tensor.dtype));
-  for (const plan::LoweredStep& other : planned_.lowered.steps)
+  for (const plan::LoweredStep& other : lowered.steps)
     if (other.opcode == Opcode::kConvert && other.value == step.value &&
         (other.conversion.to == from || other.conversion.from == to))
-      entry.layout_us += other.price_us;
+      entry.layout_us += weight * other.price_us;
   report_.crossings.push_back(std::move(entry));
 }
 
-void Evidence::add_crossings_and_accounting() {
+// Times as often as the graph is expected to run.
+void Evidence::add_steps(const plan::Lowered& lowered) {
   report::Accounting& accounting = report_.accounting;
-  for (const plan::LoweredStep& step : planned_.lowered.steps) {
+  const double weight = graph_.weight_of(lowered.block);
+  for (const plan::LoweredStep& step : lowered.steps) {
     switch (step.opcode) {
-      case Opcode::kCall: accounting.compute_us += step.price_us; break;
-      case Opcode::kConvert: accounting.layout_us += step.price_us; break;
+      case Opcode::kCall:
+      case Opcode::kBranch:
+      case Opcode::kLoop: accounting.compute_us += weight * step.price_us; break;
+      case Opcode::kConvert: accounting.layout_us += weight * step.price_us; break;
       default:
-        accounting.copy_us += step.price_us;
-        if (step.conversion.from.memory != step.conversion.to.memory) add_crossing(step);
+        accounting.copy_us += weight * step.price_us;
+        if (step.conversion.from.memory != step.conversion.to.memory)
+          add_crossing(lowered, step, weight);
         break;
     }
   }
   // Each region is launched and waited for once: the neighbour costs of the assignment, at the
   // order that was chosen.
-  for (const plan::Region& region : planned_.lowered.regions) {
+  for (const plan::Region& region : lowered.regions) {
     const auto& rates = target_.info(region.device).rates;
-    accounting.sync_us += rates.launch_us + rates.sync_us;
+    accounting.sync_us += weight * (rates.launch_us + rates.sync_us);
   }
+}
+
+void Evidence::add_crossings_and_accounting() {
+  for (const plan::Lowered& lowered : planned_.lowered) add_steps(lowered);
+  report::Accounting& accounting = report_.accounting;
   accounting.total_us =
       accounting.compute_us + accounting.sync_us + accounting.layout_us + accounting.copy_us;
   accounting.predicted_us = accounting.total_us;

@@ -14,6 +14,7 @@
 
 #include "base/dim_expr.h"
 #include "base/dims.h"
+#include "ir/flatten.h"
 #include "plan/choices.h"
 #include "plan/price.h"
 
@@ -56,7 +57,10 @@ struct CompileOptions {
   bool require_prices = false;             // a price that is not in the table is an error
   std::vector<plan::PlacementRule> rules;  // --permit, --forbid, --pin
   std::vector<Requirement> requirements;
+  bool strict =
+      false;  // a device that cannot start, or fails to compile what it offered, is an error
   std::vector<std::string> disabled_passes;
+  ir::FlattenOptions control;          // how often bodies are assumed to run
   bool exact = false;                  // no algorithm with a wider error bound
   bool fallback = true;                // with several devices, carry the plan for the CPU alone too
   std::uint64_t node_limit = 200'000;  // of the branch and bound

@@ -8,6 +8,7 @@
 #include "compiler/plan_text.h"
 #include "plan/legalize.h"
 #include "plan/memory.h"
+#include "plan/partition_limit.h"
 #include "solve/problem_text.h"
 #include "solve/solve.h"
 #include "solve/validate.h"
@@ -41,6 +42,8 @@ Status assign(const ir::Graph& graph, const plan::Target& target, const CompileO
   }
   while (true) {
     TESSERA_ASSIGN(planned.solution, solve::solve(planned.problem.problem, solve_options));
+    TESSERA_ASSIGN(planned.solution, plan::limit_partitions(planned.problem, target,
+                                                            planned.solution, solve_options));
     TESSERA_TRY(solve::validate(planned.problem.problem, planned.solution));
     planned.assignment = plan::decode(planned.problem, planned.solution.choice);
     const auto cyclic = plan::cyclic_covers(graph, planned.choices, planned.assignment);
@@ -75,7 +78,8 @@ double assignment_cost_us(const solve::Problem& problem, const std::vector<std::
 
 Result<std::unique_ptr<Planned>> plan_method(const ir::Module& module, const ir::Method& method,
                                              std::vector<ir::Cover> covers, plan::Target& target,
-                                             plan::Pricer& pricer, const CompileOptions& options) {
+                                             plan::Pricer& pricer, const CompileOptions& options,
+                                             const std::vector<plan::Exclusion>& excluded) {
   auto planned = std::make_unique<Planned>();
   const auto done = [&](Stage stage, auto text) {
     if (options.dump) options.dump(stage, text());
@@ -83,7 +87,7 @@ Result<std::unique_ptr<Planned>> plan_method(const ir::Module& module, const ir:
   };
   TESSERA_ASSIGN(planned->choices,
                  plan::enumerate_choices(module, method.graph, std::move(covers), target,
-                                         options.rules, offer_options(options), pricer));
+                                         options.rules, offer_options(options), pricer, excluded));
   if (done(Stage::kEnumerate, [&] { return choices_text(planned->choices, target, false); }))
     return planned;
   TESSERA_TRY(check_prices(pricer, options));
@@ -103,10 +107,11 @@ Result<std::unique_ptr<Planned>> plan_method(const ir::Module& module, const ir:
       plan::legalize(method, planned->choices, planned->assignment, target, *planned->conversions);
   if (done(Stage::kLegalize, [&] { return lowered_text(method.graph, planned->lowered, target); }))
     return planned;
-  plan::form_regions(planned->lowered);
+  for (plan::Lowered& graph : planned->lowered) plan::form_regions(graph);
   if (done(Stage::kSchedule, [&] { return lowered_text(method.graph, planned->lowered, target); }))
     return planned;
-  TESSERA_TRY(plan::plan_memory(method.graph, target, pricer.point(), planned->lowered));
+  for (plan::Lowered& graph : planned->lowered)
+    TESSERA_TRY(plan::plan_memory(method.graph, target, pricer.point(), graph));
   done(Stage::kAllocate, [&] { return memory_text(method.graph, planned->lowered, target); });
   return planned;
 }

@@ -25,14 +25,15 @@ struct Planned {
   plan::AssignmentProblem problem;
   solve::Solution solution;
   plan::Assignment assignment;
-  std::optional<double> greedy_us;  // nothing where greedy finds no legal plan
-  plan::Lowered lowered;
+  std::optional<double> greedy_us;     // nothing where greedy finds no legal plan
+  std::vector<plan::Lowered> lowered;  // the graph, then its bodies
 };
 
 // Errors: see enumerate_choices, solve::solve and plan_memory.
 Result<std::unique_ptr<Planned>> plan_method(const ir::Module& module, const ir::Method& method,
                                              std::vector<ir::Cover> covers, plan::Target& target,
-                                             plan::Pricer& pricer, const CompileOptions& options);
+                                             plan::Pricer& pricer, const CompileOptions& options,
+                                             const std::vector<plan::Exclusion>& excluded = {});
 
 // The cost of a complete assignment: the sum of the chosen entries.
 double assignment_cost_us(const solve::Problem& problem, const std::vector<std::uint32_t>& choice);

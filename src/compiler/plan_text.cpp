@@ -76,8 +76,19 @@ std::string choices_text(const plan::Choices& choices, const plan::Target& targe
   return text;
 }
 
-std::string lowered_text(const ir::Graph& graph, const plan::Lowered& lowered,
-                         const plan::Target& target) {
+namespace {
+
+// Names the body that follows; the graph itself needs no name.
+std::string body_title(const ir::Graph& graph, const std::vector<plan::Lowered>& lowered,
+                       std::size_t number) {
+  if (number == 0) return {};
+  const ir::Block& block = graph.blocks[lowered[number].block];
+  return fmt::format("body {} '{}/{}', expected {:.6g} times\n", number,
+                     graph.find_node(block.owner)->name, block.name, block.weight);
+}
+
+std::string steps_text(const ir::Graph& graph, const plan::Lowered& lowered,
+                       const plan::Target& target) {
   std::string text;
   const auto operand = [&](std::uint32_t buffer) {
     const auto& entry = lowered.buffers[buffer];
@@ -92,13 +103,14 @@ std::string lowered_text(const ir::Graph& graph, const plan::Lowered& lowered,
     for (const std::uint32_t buffer : step.inputs) text += operand(buffer);
     text += " ->";
     for (const std::uint32_t buffer : step.outputs) text += operand(buffer);
+    for (const std::uint32_t body : step.bodies) text += fmt::format(" body {}", body);
     if (step.region != UINT32_MAX) text += fmt::format(" region {}", step.region);
     text += fmt::format(" {:.2f} us\n", step.price_us);
   }
   return text;
 }
 
-std::string memory_text(const ir::Graph& graph, const plan::Lowered& lowered,
+std::string arenas_text(const ir::Graph& graph, const plan::Lowered& lowered,
                         const plan::Target& target) {
   std::string text;
   for (const auto& figures : lowered.memory) {
@@ -111,13 +123,34 @@ std::string memory_text(const ir::Graph& graph, const plan::Lowered& lowered,
       if (buffer.form.memory != figures.memory || buffer.kind != artefact::BufferKind::kTemporary)
         continue;
       const auto& name = graph.value(buffer.value).name;
-      if (buffer.alias_of != UINT32_MAX)
+      if (buffer.is_dynamic)
+        text += fmt::format("# {} '{}' is allocated when it is made\n", i, name);
+      else if (buffer.alias_of != UINT32_MAX)
         text += fmt::format("# {} '{}' shares the storage of {}\n", i, name, buffer.alias_of);
       else
         text += fmt::format("{},{},{},{},{}\n", i, buffer.lower, buffer.upper, buffer.size_bytes,
                             buffer.offset_bytes);
     }
   }
+  return text;
+}
+
+}  // namespace
+
+std::string lowered_text(const ir::Graph& graph, const std::vector<plan::Lowered>& lowered,
+                         const plan::Target& target) {
+  std::string text;
+  for (std::size_t i = 0; i < lowered.size(); ++i)
+    text += body_title(graph, lowered, i) + steps_text(graph, lowered[i], target);
+  return text;
+}
+
+std::string memory_text(const ir::Graph& graph, const std::vector<plan::Lowered>& lowered,
+                        const plan::Target& target) {
+  std::string text;
+  for (std::size_t i = 0; i < lowered.size(); ++i)
+    text += (i == 0 ? "" : "# " + body_title(graph, lowered, i)) +
+            arenas_text(graph, lowered[i], target);
   return text;
 }
 

@@ -3,6 +3,7 @@
 // Text forms of the planning stages, for `dump` and for tests.
 
 #include <string>
+#include <vector>
 
 #include "plan/choices.h"
 #include "plan/lowered.h"
@@ -16,12 +17,13 @@ std::string covers_text(const ir::Graph& graph, const std::vector<ir::Cover>& co
 // each.
 std::string choices_text(const plan::Choices& choices, const plan::Target& target, bool prices);
 
-// Steps in order: opcode, device, kernel, operands with their forms, region, price.
-std::string lowered_text(const ir::Graph& graph, const plan::Lowered& lowered,
+// Steps in order: opcode, device, kernel, operands with their forms, region, price. Bodies follow,
+// each under its number, which branch and loop steps name.
+std::string lowered_text(const ir::Graph& graph, const std::vector<plan::Lowered>& lowered,
                          const plan::Target& target);
 
 // The memory problem of each arena in minimalloc's CSV with offsets, and aliases as comments.
-std::string memory_text(const ir::Graph& graph, const plan::Lowered& lowered,
+std::string memory_text(const ir::Graph& graph, const std::vector<plan::Lowered>& lowered,
                         const plan::Target& target);
 
 }  // namespace tessera::compiler

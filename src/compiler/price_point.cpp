@@ -9,6 +9,7 @@ namespace {
 
 constexpr std::int64_t kDefaultSpatial = 224;
 constexpr std::int64_t kDefaultLength = 128;
+constexpr std::int64_t kDefaultLate = 16;
 
 Result<const ir::Value*> find_input(const ir::Graph& graph, const std::string& name) {
   std::string known;
@@ -69,6 +70,8 @@ Result<SymbolBindings> price_point(const ir::Module& module, const ir::Graph& gr
       point[*symbol] = std::clamp(default_size(type.shape->size(), d), range.min, range.max);
     }
   }
+  for (const auto& [symbol, range] : module.symbols)
+    point.try_emplace(symbol, std::clamp(kDefaultLate, range.min, range.max));
   // Again, now that every symbol has a size: a stated one may be an expression over symbols that it
   // does not determine.
   for (const auto& [name, dims] : shapes)

@@ -28,6 +28,9 @@ struct WorkItem {
   std::vector<ValueId>
       inputs;  // distinct values read from outside, in order of first use (omitted inputs left out)
   std::vector<ValueId> outputs;  // for a node alone: its named outputs
+  // Running it decides sizes, or it reads or makes what is no tensor of known rank
+  // (ir/late_sizes.h).
+  bool is_late = false;
 };
 
 WorkItem work_item(const Module& module, const Graph& graph, const Node& node);

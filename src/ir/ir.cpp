@@ -67,6 +67,18 @@ ValueId Graph::add_constant(std::string value_name, Tensor tensor) {
   return id;
 }
 
+ValueId Graph::add_argument(std::string value_name, ValueType type, std::uint32_t block) {
+  const ValueId id = add_value(std::move(value_name), std::move(type));
+  values_[id].kind = ValueKind::kInput;
+  values_[id].block = block;
+  return id;
+}
+
+std::uint32_t Graph::block_of(ValueId id) const {
+  const Node* node = producer(id);
+  return node != nullptr ? node->block : values_[id].block;
+}
+
 std::string Graph::fresh_name(std::string_view stem) {
   const auto is_taken = [this](std::string_view candidate) {
     return std::any_of(values_.begin(), values_.end(),

@@ -39,6 +39,7 @@ struct Value {
   NodeId producer = kNoNode;  // kNodeOutput only
   std::uint32_t producer_output = 0;
   std::optional<DimTensor> known;  // elements as expressions, where value propagation found them
+  std::uint32_t block = 0;         // of a flattened graph: where an argument of a body belongs
 };
 
 class Graph;
@@ -56,6 +57,17 @@ struct Node {
   std::vector<std::unique_ptr<Graph>> bodies;
   std::vector<std::vector<ValueId>> captures;
   std::vector<OriginId> origins;  // sorted, never empty: the source nodes that it came from
+  std::uint32_t block = 0;        // of a flattened graph: the body that it belongs to
+};
+
+// A body of a flattened graph (ir/flatten.h); block 0 is the graph itself.
+struct Block {
+  std::uint32_t parent = 0;
+  NodeId owner = kNoNode;          // the node of If, Loop or Scan, in the parent
+  std::string name;                // "then_branch", "else_branch", "body"
+  double weight = 1;               // how often it is expected to run for each run of the graph
+  std::vector<ValueId> arguments;  // its formal inputs, bound anew for each run of the body
+  std::vector<ValueId> results;
 };
 
 class Graph {
@@ -67,10 +79,12 @@ class Graph {
   std::string name;
   std::vector<ValueId> inputs;
   std::vector<ValueId> outputs;
+  std::vector<Block> blocks;  // of a flattened graph, else empty
 
   // Values.
   ValueId add_input(std::string value_name, ValueType type);
   ValueId add_constant(std::string value_name, Tensor tensor);
+  ValueId add_argument(std::string value_name, ValueType type, std::uint32_t block);
   ValueId add_value(std::string value_name,
                     ValueType type);  // not produced yet; add_node claims it
   [[nodiscard]] Value& value(ValueId id) { return values_[id]; }
@@ -78,6 +92,12 @@ class Graph {
   [[nodiscard]] std::size_t value_count() const {
     return values_.size();
   }  // ids are 0 .. count - 1; some may be unused
+  // The block where a value is made: of its node, or the one whose argument it is.
+  [[nodiscard]] std::uint32_t block_of(ValueId id) const;
+  // How often a node of the block is expected to run for each run of the graph.
+  [[nodiscard]] double weight_of(std::uint32_t block) const {
+    return blocks.empty() ? 1 : blocks[block].weight;
+  }
   // A name that no value and no node bears yet, from `stem`.
   [[nodiscard]] std::string fresh_name(std::string_view stem);
 

@@ -65,6 +65,8 @@ void CoverList::add(std::string_view pattern, const std::vector<ir::NodeId>& nod
                     bool has_anchor) {
   if (nodes.size() < 2 || !seen_.insert(nodes).second) return;
   const ir::Graph& graph = graph_.graph();
+  for (const ir::NodeId node : nodes)
+    if (graph.find_node(node)->block != graph.find_node(nodes[0])->block) return;
   ir::Cover cover;
   cover.id = static_cast<std::uint32_t>(covers_.size());
   cover.pattern = pattern;

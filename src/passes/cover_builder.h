@@ -44,8 +44,8 @@ class CoverList {
  public:
   explicit CoverList(const CoverGraph& graph) : graph_(graph) {}
 
-  // Adds a cover of at least two nodes, unless one of the same nodes is there. `nodes` ends with
-  // the node that makes the result.
+  // Adds a cover of at least two nodes of one block, unless one of the same nodes is there. `nodes`
+  // ends with the node that makes the result.
   void add(std::string_view pattern, const std::vector<ir::NodeId>& nodes, bool has_anchor);
   std::vector<ir::Cover> take() { return std::move(covers_); }
 

@@ -10,6 +10,8 @@
 #include "passes/fold_batch_normalization.h"
 #include "passes/fold_constants.h"
 #include "passes/fold_known_shapes.h"
+#include "passes/hoist_loop_invariants.h"
+#include "passes/inline_constant_branches.h"
 #include "passes/simplify_algebra.h"
 #include "passes/simplify_reshape.h"
 #include "passes/simplify_transpose.h"
@@ -22,6 +24,8 @@ constexpr Pass kSimplify[] = {
      "constants first: the others read scalars, axes and weights from them"},
     {"fold_known_shapes", fold_known_shapes,
      "shape arithmetic over fixed sizes, which is not constant by itself"},
+    {"inline_constant_branches", inline_constant_branches,
+     "after the folds, which decide conditions; before all that looks at neighbours"},
     {"eliminate_common_subexpressions", eliminate_common_subexpressions,
      "after the folds, which make equal constants"},
     {"eliminate_no_ops", eliminate_no_ops, "before what looks at neighbours"},
@@ -31,6 +35,8 @@ constexpr Pass kSimplify[] = {
      "joins the views of the model and those of simplify_transpose"},
     {"fold_batch_normalization", fold_batch_normalization,
      "needs its neighbours without no-ops between them"},
+    {"hoist_loop_invariants", hoist_loop_invariants,
+     "after all that makes bodies smaller, so that only real work moves"},
     {"eliminate_dead_code", eliminate_dead_code, "last: sweeps up what the others left"},
 };
 

@@ -82,6 +82,7 @@ class EpilogueChain {
 
   // Why `node` cannot join; empty where it can.
   [[nodiscard]] std::string refusal(const ir::Node& node) const {
+    if (node.block != anchor_.block) return "it is in another body";
     if (!graph_.is_elementwise_float(node))
       return "is no elementwise float operator with one result";
     if (!same_type(graph_.graph(), node.outputs[0], anchor_.outputs[0]))
@@ -148,7 +149,7 @@ std::vector<ir::NodeId> group_before(const CoverGraph& graph, const ir::Node& si
   for (auto at = group.rbegin(); at != group.rend() && members.size() < kMaxGroupNodes; ++at) {
     for (const ir::ValueId id : graph.graph().find_node(at->second)->inputs) {
       const ir::Node* producer = id == ir::kNoValue ? nullptr : graph.graph().producer(id);
-      if (producer == nullptr || excluded.contains(producer->id) ||
+      if (producer == nullptr || producer->block != sink.block || excluded.contains(producer->id) ||
           group.contains(graph.position(producer->id)))
         continue;
       if (!can_group(graph, *producer) || !same_type(graph.graph(), id, sink.outputs[0])) continue;

@@ -25,9 +25,9 @@
 
 namespace tessera::passes {
 
-// Bodies are graphs of their own: not looked into. Shapes must be inferred; a node whose shape is
-// unknown is in no cover. `notes` gets the elementwise node that ended a chain, where it looked as
-// if it could join, with the reason.
+// In a flattened graph no cover reaches across the border of a body. Shapes must be inferred; a
+// node whose shape is unknown is in no cover. `notes` gets the elementwise node that ended a chain,
+// where it looked as if it could join, with the reason.
 std::vector<ir::Cover> propose_covers(const ir::Module& module, const ir::Graph& graph,
                                       std::vector<Note>& notes);
 

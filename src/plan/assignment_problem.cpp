@@ -78,6 +78,10 @@ class Builder {
   [[nodiscard]] Form interface_form(ir::ValueId value) const {
     return {kHostMemory, {Layout::row_major(), graph_.value(value).type.dtype}};
   }
+  // Conversions stand where the value is made: outside of the loop for what a loop only reads.
+  [[nodiscard]] double weight_of(ir::ValueId value) const {
+    return graph_.weight_of(graph_.block_of(value));
+  }
   void add_form_variables();
   void add_cover_pairs();
   [[nodiscard]] std::optional<Form> made_by(std::size_t i, const NodeChoice& choice,
@@ -131,8 +135,9 @@ void Builder::add_node_variable(std::size_t i, const std::vector<std::size_t>& c
     names.push_back(std::move(name));
   };
   const auto& own = choices_.nodes[i].options;
+  const double weight = graph_.weight_of(node.block);
   for (std::size_t o = 0; o < own.size(); ++o)
-    add({own[o].device, static_cast<std::int32_t>(o), -1, -1}, own[o].price.us,
+    add({own[o].device, static_cast<std::int32_t>(o), -1, -1}, weight * own[o].price.us,
         option_name(own[o]));
   std::set<std::pair<std::size_t, std::uint32_t>> inside;  // (leader, device)
   for (const std::size_t c : covers) {
@@ -142,7 +147,8 @@ void Builder::add_node_variable(std::size_t i, const std::vector<std::size_t>& c
       // The leader pays for the cover.
       for (std::size_t o = 0; o < options.size(); ++o)
         add({options[o].device, static_cast<std::int32_t>(o), static_cast<std::int32_t>(c), -1},
-            leads ? options[o].price.us : 0, fmt::format("{}:cover{}", option_name(options[o]), c));
+            leads ? weight * options[o].price.us : 0,
+            fmt::format("{}:cover{}", option_name(options[o]), c));
     } else {
       for (const Option& option : options) inside.insert({result_.leaders[c], option.device});
     }
@@ -169,6 +175,8 @@ void Builder::collect_forms() {
   for (const ItemOptions& entry : choices_.nodes) collect_item_forms(entry);
   for (const ItemOptions& entry : choices_.cover_options) collect_item_forms(entry);
   for (const ir::ValueId value : graph_.inputs) produced_[value].insert(interface_form(value));
+  for (const ir::Block& block : graph_.blocks)
+    for (const ir::ValueId value : block.arguments) produced_[value].insert(interface_form(value));
   for (const ir::ValueId value : graph_.outputs)
     if (!is_constant(value)) wanted_[value].insert(interface_form(value));
 }
@@ -203,7 +211,7 @@ double Builder::conversion_us(ir::ValueId value, const std::optional<Form>& root
   if (!path) return kForbidden;
   double total_us = 0;
   for (const ConversionStep& step : *path) total_us += step.price.us;
-  return total_us;
+  return weight_of(value) * total_us;
 }
 
 void Builder::add_direct_values() {
@@ -268,7 +276,7 @@ void Builder::add_form_variables() {
       std::vector<std::string> names = {"absent"};
       for (const Form& root : variable.roots) {
         const auto& path = conversions_.path(value, root, form);
-        costs.push_back(path->empty() ? 0 : path->back().price.us);
+        costs.push_back(path->empty() ? 0 : weight_of(value) * path->back().price.us);
         variable.previous.push_back(path->empty() ? root : path->back().from);
         names.push_back("from " + to_string(root, target_));
       }
@@ -381,18 +389,22 @@ void Builder::add_order_costs() {
     const auto rates = [&](const NodeChoice& choice) -> const backends::DeviceRates& {
       return target_.info(choice.device).rates;
     };
+    const auto weight = [&](std::size_t node) {
+      return graph_.weight_of(choices_.nodes[node].item.nodes.front()->block);
+    };
     for (std::size_t a = 0; a < here.size(); ++a) {
-      if (i == 0) variables[result_.node_variables[i]].costs[a] += rates(here[a]).launch_us;
-      if (i + 1 == choices_.nodes.size())
-        variables[result_.node_variables[i]].costs[a] += rates(here[a]).sync_us;
+      auto& costs = variables[result_.node_variables[i]].costs;
+      if (i == 0) costs[a] += weight(i) * rates(here[a]).launch_us;
+      if (i + 1 == choices_.nodes.size()) costs[a] += weight(i) * rates(here[a]).sync_us;
     }
     if (i + 1 == choices_.nodes.size()) continue;
     const auto& there = result_.node_choices[i + 1];
+    const double crossing_weight = std::max(weight(i), weight(i + 1));
     add_pair(result_.node_variables[i], result_.node_variables[i + 1],
              [&](std::size_t a, std::size_t b) {
                return here[a].device == there[b].device
                           ? 0.0
-                          : rates(here[a]).sync_us + rates(there[b]).launch_us;
+                          : crossing_weight * (rates(here[a]).sync_us + rates(there[b]).launch_us);
              });
   }
 }

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "base/glob.h"
+#include "ir/late_sizes.h"
 
 namespace tessera::plan {
 namespace {
@@ -68,8 +69,8 @@ Status check_rules(const ir::Module& module, const Target& target,
   return {};
 }
 
-// Devices and prices take sizes for granted: each value is a tensor whose bytes can be counted at
-// the point.
+// Prices take sizes for granted: the bytes of each tensor of known rank can be counted at the
+// point.
 Status check_sizes(const ir::Graph& graph, const SymbolBindings& point) {
   std::set<ir::ValueId> values(graph.inputs.begin(), graph.inputs.end());
   for (const auto& node : graph.nodes())
@@ -78,13 +79,8 @@ Status check_sizes(const ir::Graph& graph, const SymbolBindings& point) {
   values.erase(ir::kNoValue);
   for (const ir::ValueId id : values) {
     const ir::Value& value = graph.value(id);
+    if (!value.type.is_tensor() || !value.type.shape) continue;
     const auto place = fmt::format("value '{}'", value.name);
-    if (!value.type.is_tensor() || !value.type.shape)
-      return tl::unexpected(in_context(
-          {ErrorCode::kUnimplemented,
-           fmt::format("expected a tensor of known rank, found {}", value.type.to_string()),
-           {}},
-          place));
     auto dims = evaluate(*value.type.shape, point);
     if (!dims) return tl::unexpected(in_context(std::move(dims).error(), place));
     TESSERA_TRY_IN(checked_nbytes(value.type.dtype, *dims), place);
@@ -92,11 +88,44 @@ Status check_sizes(const ir::Graph& graph, const SymbolBindings& point) {
   return {};
 }
 
+// The runtime itself runs control flow, on the host: it reads and gives what interfaces show.
+void add_control(ItemOptions& entry, const Target& target) {
+  const ir::Node& node = *entry.item.nodes.front();
+  Option option;
+  option.device = host_device(target);
+  for (std::uint32_t device = 0; device < target.device_count(); ++device)
+    if (device != option.device)
+      entry.refusals[device] = node.op->qualified_name() + ": the host runs control flow";
+  option.candidate.kernel = fmt::format("runtime.{}", node.op->name);
+  std::ranges::transform(option.candidate.kernel, option.candidate.kernel.begin(),
+                         [](char c) { return static_cast<char>(std::tolower(c)); });
+  for (const ir::ValueId id : entry.item.inputs)
+    option.candidate.inputs.push_back(
+        backends::TensorForm{Layout::row_major(), entry.item.graph->value(id).type.dtype});
+  for (const ir::ValueId id : entry.item.outputs)
+    option.candidate.outputs.push_back(
+        {Layout::row_major(), entry.item.graph->value(id).type.dtype});
+  entry.options.push_back(std::move(option));
+}
+
+const Exclusion* exclusion_of(const std::vector<Exclusion>& excluded, const std::string& device,
+                              const std::vector<ir::NodeId>& nodes) {
+  const auto found = std::ranges::find_if(excluded, [&](const Exclusion& exclusion) {
+    return exclusion.device == device && exclusion.nodes == nodes;
+  });
+  return found == excluded.end() ? nullptr : &*found;
+}
+
 void add_options(ItemOptions& entry, Target& target, const backends::OfferOptions& offer_options,
-                 Pricer& pricer) {
+                 Pricer& pricer, const std::vector<Exclusion>& excluded) {
+  const std::vector<ir::NodeId> nodes = item_nodes(entry.item);
   for (std::uint32_t device = 0; device < target.device_count(); ++device) {
     if (!entry.permitted[device]) {
       entry.refusals[device] = "not permitted by the options";
+      continue;
+    }
+    if (const Exclusion* exclusion = exclusion_of(excluded, target.info(device).name, nodes)) {
+      entry.refusals[device] = exclusion->reason;
       continue;
     }
     auto offers = target.devices[device]->offers(entry.item, pricer.point(), offer_options);
@@ -107,14 +136,14 @@ void add_options(ItemOptions& entry, Target& target, const backends::OfferOption
   const bool has_alternative = std::ranges::any_of(
       entry.options, [&](const Option& option) { return !target.info(option.device).last_resort; });
   for (Option& option : entry.options)
-    option.price = pricer.price(
-        {.item = &entry.item,
-         .device = option.device,
-         .candidate = &option.candidate,
-         .from = {},
-         .to = {},
-         .shape = {},
-         .estimate_only = has_alternative && target.info(option.device).last_resort});
+    option.price =
+        pricer.price({.item = &entry.item,
+                      .device = option.device,
+                      .candidate = &option.candidate,
+                      .from = {},
+                      .to = {},
+                      .shape = {},
+                      .estimate_only = has_alternative && target.info(option.device).last_resort});
 }
 
 tl::unexpected<Error> nobody_takes(const ItemOptions& entry, const Target& target) {
@@ -129,6 +158,11 @@ tl::unexpected<Error> nobody_takes(const ItemOptions& entry, const Target& targe
 
 }  // namespace
 
+std::vector<ir::NodeId> item_nodes(const ir::WorkItem& item) {
+  if (item.cover != nullptr) return item.cover->nodes;
+  return {item.nodes.front()->id};
+}
+
 bool names_source(std::string_view glob, const ir::SourceNode& source) {
   return glob.starts_with("op:") ? glob_matches(glob.substr(3), source.op_type)
                                  : glob_matches(glob, source.name);
@@ -137,9 +171,11 @@ bool names_source(std::string_view glob, const ir::SourceNode& source) {
 Result<Choices> enumerate_choices(const ir::Module& module, const ir::Graph& graph,
                                   std::vector<ir::Cover> covers, Target& target,
                                   const std::vector<PlacementRule>& rules,
-                                  const backends::OfferOptions& offer_options, Pricer& pricer) {
+                                  const backends::OfferOptions& offer_options, Pricer& pricer,
+                                  const std::vector<Exclusion>& excluded) {
   TESSERA_TRY(check_rules(module, target, rules));
   TESSERA_TRY(check_sizes(graph, pricer.point()));
+  const ir::LateSizes late = ir::find_late_sizes(graph);
   Choices choices;
   choices.covers = std::move(covers);
   std::map<ir::NodeId, std::size_t> positions;
@@ -149,7 +185,11 @@ Result<Choices> enumerate_choices(const ir::Module& module, const ir::Graph& gra
                       {},
                       {},
                       permitted_devices(module, *node, target, rules)};
-    add_options(entry, target, offer_options, pricer);
+    entry.item.is_late = late.nodes.contains(node->id);
+    if (node->op->structure == ops::Structure::kControlFlow)
+      add_control(entry, target);
+    else
+      add_options(entry, target, offer_options, pricer, excluded);
     choices.nodes.push_back(std::move(entry));
   }
   for (const ir::Cover& cover : choices.covers) {
@@ -161,7 +201,7 @@ Result<Choices> enumerate_choices(const ir::Module& module, const ir::Graph& gra
       for (std::uint32_t device = 0; device < target.device_count(); ++device)
         entry.permitted[device] =
             entry.permitted[device] && choices.nodes[positions[id]].permitted[device];
-    add_options(entry, target, offer_options, pricer);
+    add_options(entry, target, offer_options, pricer, excluded);
     choices.cover_options.push_back(std::move(entry));
   }
   for (std::size_t i = 0; i < choices.nodes.size(); ++i) {

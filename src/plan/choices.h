@@ -42,13 +42,24 @@ struct Choices {
       cover_options;  // parallel to covers; those without an option stay, with their refusals
 };
 
-// Errors: a pin, permit or forbid that matches no node or names no device; a value that is no
-// tensor of known rank, or whose size at the pricer's point overflows or is not known; a node that
-// no device takes (each refusal listed).
+// Nodes that a device may not take though it offers to: its compiler failed.
+struct Exclusion {
+  std::string device;
+  std::vector<ir::NodeId> nodes;  // of a node alone, or of a cover
+  std::string reason;
+};
+
+// `graph` is flattened (ir/flatten.h); its control nodes have one option, the runtime on the host.
+// Errors: a pin, permit or forbid that matches no node or names no device; a value whose size at
+// the pricer's point overflows or is not known; a node that no device takes (each refusal listed).
 Result<Choices> enumerate_choices(const ir::Module& module, const ir::Graph& graph,
                                   std::vector<ir::Cover> covers, Target& target,
                                   const std::vector<PlacementRule>& rules,
-                                  const backends::OfferOptions& offer_options, Pricer& pricer);
+                                  const backends::OfferOptions& offer_options, Pricer& pricer,
+                                  const std::vector<Exclusion>& excluded = {});
+
+// The nodes of the graph that an item computes.
+std::vector<ir::NodeId> item_nodes(const ir::WorkItem& item);
 
 // The glob of a rule: over the source node's name, or "op:Type" over its type.
 bool names_source(std::string_view glob, const ir::SourceNode& source);

@@ -9,8 +9,11 @@ std::optional<ConversionStep> Conversions::step(ir::ValueId value, const Form& f
                                                 const Form& to) {
   const auto key = std::tuple(value, from, to);
   if (const auto known = steps_.find(key); known != steps_.end()) return known->second;
-  const Shape& shape = *graph_.value(value).type.shape;
   std::optional<ConversionStep> best;
+  // Nothing moves what is no tensor of known rank.
+  if (!graph_.value(value).type.is_tensor() || !graph_.value(value).type.shape)
+    return steps_.emplace(key, std::move(best)).first->second;
+  const Shape& shape = *graph_.value(value).type.shape;
   if (from.memory != to.memory) {
     const auto dims = evaluate(shape, pricer_.point());
     if (from.tensor == to.tensor && dims) {

@@ -139,6 +139,8 @@ bool Greedy::make_forms() {
     return Form{kHostMemory, {Layout::row_major(), graph_.value(value).type.dtype}};
   };
   for (const ir::ValueId value : graph_.inputs) made_[value] = interface_form(value);
+  for (const ir::Block& block : graph_.blocks)
+    for (const ir::ValueId value : block.arguments) made_[value] = interface_form(value);
   for (const ir::ValueId value : graph_.outputs)
     if (graph_.value(value).kind != ir::ValueKind::kConstant)
       needed_.insert({value, interface_form(value)});

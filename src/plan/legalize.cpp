@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <set>
 
+#include "ir/flatten.h"
+#include "ir/late_sizes.h"
+
 namespace tessera::plan {
 namespace {
 
@@ -100,20 +103,44 @@ std::vector<std::size_t> order_items(const std::vector<ChosenItem>& items) {
   return order;
 }
 
+// What the legalizers of a graph and of its bodies share.
+struct Legalization {
+  const ir::Method& method;
+  const Target& target;
+  Conversions& conversions;
+  ir::LateSizes late;
+  std::vector<std::vector<ChosenItem>> items;  // per block, in execution order
+  std::map<std::pair<ir::ValueId, Form>, Form> roots;
+  std::vector<Lowered> lowered;
+};
+
 class Legalizer {
  public:
-  Legalizer(const ir::Method& method, const Assignment& assignment, const Target& target,
-            Conversions& conversions)
-      : method_(method), graph_(method.graph), target_(target), conversions_(conversions) {
-    for (const auto& made : assignment.made) roots_.insert({{made.value, made.form}, made.root});
+  Legalizer(Legalization& shared, std::uint32_t block, Legalizer* parent)
+      : shared_(shared),
+        method_(shared.method),
+        graph_(shared.method.graph),
+        block_(block),
+        parent_(parent),
+        number_(static_cast<std::uint32_t>(shared.lowered.size())) {
+    shared.lowered.emplace_back();
+    lowered_.block = block;
   }
 
-  Lowered run(const std::vector<ChosenItem>& items, const std::vector<std::size_t>& order) {
+  void run() {
     add_inputs();
-    for (const std::size_t i : order) add_call(items[i]);
+    for (const ChosenItem& item : shared_.items[block_]) {
+      if (item.entry->item.nodes.front()->op->structure == ops::Structure::kControlFlow)
+        add_control(item);
+      else
+        add_call(item);
+    }
     add_outputs();
-    return std::move(lowered_);
+    shared_.lowered[number_] = std::move(lowered_);
   }
+  [[nodiscard]] std::uint32_t number() const { return number_; }
+  // Buffers of the parent, for the inputs behind the arguments.
+  [[nodiscard]] const std::vector<std::uint32_t>& captures() const { return captures_; }
 
  private:
   [[nodiscard]] Form interface_form(ir::ValueId value) const {
@@ -125,14 +152,28 @@ class Legalizer {
         method_.states, [&](const ir::StatePair& state) { return state.*member == name; });
     return found == method_.states.end() ? nullptr : &*found;
   }
+  [[nodiscard]] const std::vector<ir::ValueId>& results() const {
+    return block_ == 0 ? graph_.outputs : graph_.blocks[block_].results;
+  }
   [[nodiscard]] bool is_plain_output(ir::ValueId value) const {
+    if (block_ != 0) return std::ranges::find(results(), value) != results().end();
     return std::ranges::find(graph_.outputs, value) != graph_.outputs.end() &&
            state_with(&ir::StatePair::output, graph_.value(value).name) == nullptr;
   }
 
+  // Results of a body are kept by whoever runs it, so they are allocated anew each time.
+  [[nodiscard]] bool is_dynamic(ir::ValueId value, BufferKind kind) const {
+    if (kind == BufferKind::kOutput && block_ != 0) return true;
+    return (kind == BufferKind::kOutput || kind == BufferKind::kTemporary) &&
+           shared_.late.values.contains(value);
+  }
   std::uint32_t add_buffer(ir::ValueId value, const Form& form, BufferKind kind) {
-    lowered_.buffers.push_back(
-        {.value = value, .form = form, .kind = kind, .constant = {}, .above = {}});
+    lowered_.buffers.push_back({.value = value,
+                                .form = form,
+                                .kind = kind,
+                                .constant = {},
+                                .above = {},
+                                .is_dynamic = is_dynamic(value, kind)});
     const auto number = static_cast<std::uint32_t>(lowered_.buffers.size() - 1);
     buffers_.emplace(std::pair(value, form), number);
     return number;
@@ -149,32 +190,41 @@ class Legalizer {
 
   // A second buffer of a value in the form of the interface.
   std::uint32_t add_unnamed(ir::ValueId value, BufferKind kind) {
-    lowered_.buffers.push_back(
-        {.value = value, .form = interface_form(value), .kind = kind, .constant = {}, .above = {}});
+    lowered_.buffers.push_back({.value = value,
+                                .form = interface_form(value),
+                                .kind = kind,
+                                .constant = {},
+                                .above = {},
+                                .is_dynamic = is_dynamic(value, kind)});
     return static_cast<std::uint32_t>(lowered_.buffers.size() - 1);
   }
 
   void add_inputs();
   std::uint32_t constant_buffer(ir::ValueId value, const Form& form);
   std::uint32_t ensure(ir::ValueId value, const Form& form);
+  std::uint32_t capture(ir::ValueId value, const Form& form);
   std::uint32_t convert(ir::ValueId value, const Form& root, const Form& form);
   void add_call(const ChosenItem& item);
+  void add_control(const ChosenItem& item);
   void add_copy(Opcode opcode, std::uint32_t from, std::uint32_t to, std::string label);
   void add_outputs();
   void write_back_states();
 
+  Legalization& shared_;
   const ir::Method& method_;
   const ir::Graph& graph_;
-  const Target& target_;
-  Conversions& conversions_;
-  std::map<std::pair<ir::ValueId, Form>, Form> roots_;
+  std::uint32_t block_;
+  Legalizer* parent_;  // null for the graph itself
+  std::uint32_t number_;
   std::map<std::pair<ir::ValueId, Form>, std::uint32_t> buffers_;
+  std::vector<std::uint32_t> captures_;
   Lowered lowered_;
 };
 
 void Legalizer::add_inputs() {
-  for (const ir::ValueId value : graph_.inputs) {
-    const bool is_state = state_with(&ir::StatePair::input, graph_.value(value).name) != nullptr;
+  for (const ir::ValueId value : block_ == 0 ? graph_.inputs : graph_.blocks[block_].arguments) {
+    const bool is_state =
+        block_ == 0 && state_with(&ir::StatePair::input, graph_.value(value).name) != nullptr;
     lowered_.input_buffers.push_back(add_buffer(
         value, interface_form(value), is_state ? BufferKind::kState : BufferKind::kInput));
   }
@@ -194,14 +244,25 @@ std::uint32_t Legalizer::ensure(ir::ValueId value, const Form& form) {
   if (graph_.value(value).kind == ir::ValueKind::kConstant) return constant_buffer(value, form);
   if (const auto known = buffers_.find({value, form}); known != buffers_.end())
     return known->second;
-  return convert(value, roots_.at({value, form}), form);
+  if (graph_.block_of(value) != block_) return capture(value, form);
+  return convert(value, shared_.roots.at({value, form}), form);
+}
+
+// A value of a surrounding graph comes in the form that is read here: what is converted is
+// converted there, once.
+std::uint32_t Legalizer::capture(ir::ValueId value, const Form& form) {
+  TESSERA_CHECK(parent_ != nullptr);
+  captures_.push_back(parent_->ensure(value, form));
+  const std::uint32_t buffer = add_buffer(value, form, BufferKind::kInput);
+  lowered_.input_buffers.push_back(buffer);
+  return buffer;
 }
 
 // The last step of the path from what the producer made; the steps before it may be there already.
 std::uint32_t Legalizer::convert(ir::ValueId value, const Form& root, const Form& form) {
   if (const auto known = buffers_.find({value, form}); known != buffers_.end())
     return known->second;
-  const auto& path = conversions_.path(value, root, form);
+  const auto& path = shared_.conversions.path(value, root, form);
   TESSERA_CHECK(path && !path->empty());
   const ConversionStep& step = path->back();
   LoweredStep lowered;
@@ -219,7 +280,7 @@ std::uint32_t Legalizer::convert(ir::ValueId value, const Form& root, const Form
 
 void Legalizer::add_call(const ChosenItem& item) {
   const auto& work = item.entry->item;
-  const std::uint32_t memory = target_.memory_of[item.option->device];
+  const std::uint32_t memory = shared_.target.memory_of[item.option->device];
   LoweredStep step;
   step.device = item.option->device;
   step.item = item.entry;
@@ -236,12 +297,70 @@ void Legalizer::add_call(const ChosenItem& item) {
   lowered_.steps.push_back(std::move(step));
 }
 
+std::vector<artefact::ScanAxis> scan_axes(const ops::Attributes& attributes, std::string_view axes,
+                                          std::string_view directions, std::size_t count) {
+  std::vector<artefact::ScanAxis> result(count);
+  const auto listed = attributes.get_ints(axes);
+  const auto reversed = attributes.get_ints(directions);
+  for (std::size_t i = 0; i < count; ++i) {
+    if (i < listed.size()) result[i].axis = listed[i];
+    result[i].reverse = i < reversed.size() && reversed[i] != 0;
+  }
+  return result;
+}
+
+// How a control node of a flattened graph uses its operands.
+artefact::ControlDecl control_of(const ir::Graph& graph, const ir::Node& node) {
+  artefact::ControlDecl control;
+  const std::size_t own = ir::own_input_count(graph, node);
+  if (node.op->name == "Loop") {
+    control.has_trips = node.inputs[0] != ir::kNoValue;
+    control.has_condition = node.inputs[1] != ir::kNoValue;
+    control.carried = static_cast<std::uint32_t>(own - 2);
+    control.scan_outputs.resize(node.inputs.size() - own - 1 - control.carried);
+  } else if (node.op->name == "Scan") {
+    control.is_scan = true;
+    const auto scanned = static_cast<std::size_t>(node.attributes.get_int("num_scan_inputs", 0));
+    control.carried = static_cast<std::uint32_t>(own - scanned);
+    control.scan_inputs =
+        scan_axes(node.attributes, "scan_input_axes", "scan_input_directions", scanned);
+    control.scan_outputs = scan_axes(node.attributes, "scan_output_axes", "scan_output_directions",
+                                     node.inputs.size() - own - control.carried);
+  }
+  for (std::uint32_t i = 0; i < node.outputs.size(); ++i)
+    if (node.outputs[i] != ir::kNoValue) control.kept.push_back(i);
+  return control;
+}
+
+void Legalizer::add_control(const ChosenItem& item) {
+  const ir::Node& node = *item.entry->item.nodes.front();
+  LoweredStep step;
+  step.opcode = node.op->name == "If" ? Opcode::kBranch : Opcode::kLoop;
+  step.device = item.option->device;
+  step.item = item.entry;
+  step.option = item.option;
+  step.nodes = item.nodes;
+  step.label = node.name;
+  step.control = control_of(graph_, node);
+  const std::size_t own = ir::own_input_count(graph_, node);
+  for (std::size_t i = 0; i < own; ++i)
+    if (node.inputs[i] != ir::kNoValue)
+      step.inputs.push_back(ensure(node.inputs[i], interface_form(node.inputs[i])));
+  for (const std::uint32_t block : ir::blocks_of(graph_, node.id)) {
+    Legalizer body(shared_, block, this);
+    body.run();
+    step.bodies.push_back(body.number());
+    step.inputs.insert(step.inputs.end(), body.captures().begin(), body.captures().end());
+  }
+  for (const ir::ValueId value : node.outputs)
+    if (value != ir::kNoValue) step.outputs.push_back(add_result(value, interface_form(value)));
+  lowered_.steps.push_back(std::move(step));
+}
+
 void Legalizer::add_copy(Opcode opcode, std::uint32_t from, std::uint32_t to, std::string label) {
   LoweredStep step;
   step.opcode = opcode;
-  // Between buffers in host memory, so it is the host's own work.
-  step.device = static_cast<std::uint32_t>(std::ranges::find(target_.memory_of, kHostMemory) -
-                                           target_.memory_of.begin());
+  step.device = host_device(shared_.target);  // between buffers in host memory
   step.conversion = {
       lowered_.buffers[from].form, lowered_.buffers[to].form, true, step.device, {}, {}};
   step.value = lowered_.buffers[from].value;
@@ -255,10 +374,10 @@ void Legalizer::add_copy(Opcode opcode, std::uint32_t from, std::uint32_t to, st
 // is copied. New states are written over the old ones last, when nobody reads those any more.
 void Legalizer::add_outputs() {
   std::set<std::uint32_t> taken;
-  for (const ir::ValueId value : graph_.outputs) {
+  for (const ir::ValueId value : results()) {
     const std::string& name = graph_.value(value).name;
     std::uint32_t buffer = ensure(value, interface_form(value));
-    if (state_with(&ir::StatePair::output, name) == nullptr &&
+    if ((block_ != 0 || state_with(&ir::StatePair::output, name) == nullptr) &&
         (lowered_.buffers[buffer].kind != BufferKind::kOutput || taken.contains(buffer))) {
       const std::uint32_t copy = add_unnamed(value, BufferKind::kOutput);
       add_copy(Opcode::kTransfer, buffer, copy, name);
@@ -267,7 +386,7 @@ void Legalizer::add_outputs() {
     taken.insert(buffer);
     lowered_.output_buffers.push_back(buffer);
   }
-  write_back_states();
+  if (block_ == 0) write_back_states();
 }
 
 // A state whose new value is another state's old one is put aside first, since that one may be
@@ -314,12 +433,20 @@ std::vector<std::uint32_t> cyclic_covers(const ir::Graph& graph, const Choices& 
   return covers;
 }
 
-Lowered legalize(const ir::Method& method, const Choices& choices, const Assignment& assignment,
-                 const Target& target, Conversions& conversions) {
+std::vector<Lowered> legalize(const ir::Method& method, const Choices& choices,
+                              const Assignment& assignment, const Target& target,
+                              Conversions& conversions) {
   const auto items = chosen_items(method.graph, choices, assignment);
   const auto order = order_items(items);
   TESSERA_CHECK(order.size() == items.size());
-  return Legalizer(method, assignment, target, conversions).run(items, order);
+  Legalization shared{method, target, conversions, ir::find_late_sizes(method.graph), {}, {}, {}};
+  shared.items.resize(std::max<std::size_t>(method.graph.blocks.size(), 1));
+  for (const std::size_t i : order)
+    shared.items[items[i].entry->item.nodes.front()->block].push_back(items[i]);
+  for (const auto& made : assignment.made)
+    shared.roots.insert({{made.value, made.form}, made.root});
+  Legalizer(shared, 0, nullptr).run();
+  return std::move(shared.lowered);
 }
 
 void form_regions(Lowered& lowered) {

@@ -73,6 +73,7 @@ class MemoryPlanner {
 Status MemoryPlanner::compute_sizes() {
   for (LoweredBuffer& buffer : lowered_.buffers) {
     const ir::Value& value = graph_.value(buffer.value);
+    if (!value.type.is_tensor() || !value.type.shape) continue;
     auto dims = evaluate(*value.type.shape, point_);
     if (!dims)
       return tl::unexpected(
@@ -95,8 +96,9 @@ bool MemoryPlanner::try_view(const LoweredStep& step) {
     return false;
   LoweredBuffer& result = lowered_.buffers[step.outputs.front()];
   const LoweredBuffer& operand = lowered_.buffers[step.inputs.front()];
-  if (result.kind != BufferKind::kTemporary || operand.form.memory != result.form.memory ||
-      operand.size_bytes != result.size_bytes)
+  if (result.kind != BufferKind::kTemporary || result.is_dynamic ||
+      lowered_.buffers[root_of(step.inputs.front())].is_dynamic ||
+      operand.form.memory != result.form.memory || operand.size_bytes != result.size_bytes)
     return false;
   if (lowered_.buffers[root_of(step.inputs.front())].kind == BufferKind::kState &&
       is_written_back(step.outputs.front()))
@@ -112,7 +114,7 @@ bool MemoryPlanner::try_in_place(const LoweredStep& step, std::size_t index,
   if (step.item->item.nodes.size() != 1 || step.outputs.size() != 1) return false;
   const ir::Node& node = *step.item->item.nodes.front();
   LoweredBuffer& result = lowered_.buffers[step.outputs.front()];
-  if (result.kind != BufferKind::kTemporary) return false;
+  if (result.kind != BufferKind::kTemporary || result.is_dynamic) return false;
   for (const std::uint8_t input : node.op->in_place_inputs) {
     if (input >= node.inputs.size() || node.inputs[input] == ir::kNoValue) continue;
     const auto operand = std::ranges::find_if(step.inputs, [&](std::uint32_t buffer) {
@@ -124,8 +126,8 @@ bool MemoryPlanner::try_in_place(const LoweredStep& step, std::size_t index,
     const bool same =
         lowered_.buffers[*operand].form == result.form && storage.size_bytes == result.size_bytes &&
         *graph_.value(node.inputs[input]).type.shape == *graph_.value(result.value).type.shape;
-    if (!same || storage.kind != BufferKind::kTemporary || last_read[root] > index ||
-        reads_elsewhere(step, root))
+    if (!same || storage.kind != BufferKind::kTemporary || storage.is_dynamic ||
+        last_read[root] > index || reads_elsewhere(step, root))
       continue;
     result.alias_of = *operand;
     return true;
@@ -208,7 +210,7 @@ Status MemoryPlanner::place(std::uint32_t memory) {
     if (buffer.form.memory != memory || buffer.alias_of != UINT32_MAX) continue;
     if (buffer.kind == BufferKind::kConstant) figures.weights_bytes += buffer.size_bytes;
     if (buffer.kind == BufferKind::kState) figures.state_bytes += buffer.size_bytes;
-    if (buffer.kind != BufferKind::kTemporary) continue;
+    if (buffer.kind != BufferKind::kTemporary || buffer.is_dynamic) continue;
     placed.push_back(i);
     problem.buffers.push_back(
         {.id = {},

@@ -275,7 +275,8 @@ TEST(Memory, WhatLiesAboveHoldsAtEverySize) {
     const Assignment assignment = decode(problem, solution->choice);
     if (!cyclic_covers(graph, random_case.choices, assignment).empty()) continue;
     Lowered lowered = legalize(random_case.module.methods.front(), random_case.choices, assignment,
-                               target, *random_case.conversions);
+                               target, *random_case.conversions)
+                          .front();
     const Status planned = plan_memory(graph, target, random_case.point, lowered);
     ASSERT_TRUE(planned) << planned.error().to_string();
     ASSERT_EQ(lowered.memory.size(), target.memories.size());

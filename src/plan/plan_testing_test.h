@@ -97,7 +97,7 @@ struct Stages {
   void lower() {
     assign();
     if (::testing::Test::HasFatalFailure()) return;
-    lowered = legalize(method(), choices, assignment, target(), *conversions);
+    lowered = legalize(method(), choices, assignment, target(), *conversions).front();
     form_regions(lowered);
   }
 

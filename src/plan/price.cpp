@@ -30,8 +30,8 @@ std::string program_text(const ir::WorkItem& item) {
   return text;
 }
 
-Dims dims_or_empty(const Shape& shape, const SymbolBindings& point) {
-  auto dims = evaluate(shape, point);
+Dims dims_or_empty(const std::optional<Shape>& shape, const SymbolBindings& point) {
+  auto dims = evaluate(shape.value_or(Shape()), point);
   return dims ? *std::move(dims) : Dims();
 }
 
@@ -57,7 +57,7 @@ std::string Pricer::key_of(const PriceRequest& request) const {
     const ir::Graph& graph = *request.item->graph;
     for (std::size_t i = 0; i < request.item->inputs.size(); ++i) {
       const ir::Value& value = graph.value(request.item->inputs[i]);
-      const Dims dims = dims_or_empty(*value.type.shape, point_);
+      const Dims dims = dims_or_empty(value.type.shape, point_);
       const auto& form = request.candidate->inputs[i];
       key += (form ? form_text(*form, dims)
                    : fmt::format("{}/baked/{}", tessera::to_string(dims),
@@ -67,7 +67,7 @@ std::string Pricer::key_of(const PriceRequest& request) const {
     key += "->";
     for (std::size_t i = 0; i < request.item->outputs.size(); ++i)
       key += form_text(request.candidate->outputs[i],
-                       dims_or_empty(*graph.value(request.item->outputs[i]).type.shape, point_)) +
+                       dims_or_empty(graph.value(request.item->outputs[i]).type.shape, point_)) +
              ",";
   } else {
     const Dims dims = dims_or_empty(request.shape, point_);

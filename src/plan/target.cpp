@@ -34,6 +34,11 @@ Result<Target> make_target(std::vector<std::unique_ptr<backends::CompileDevice>>
   return target;
 }
 
+std::uint32_t host_device(const Target& target) {
+  return static_cast<std::uint32_t>(std::ranges::find(target.memory_of, kHostMemory) -
+                                    target.memory_of.begin());
+}
+
 std::string device_names(const Target& target) {
   std::string names;
   for (std::uint32_t i = 0; i < target.device_count(); ++i)

@@ -59,6 +59,7 @@ struct NodeEntry {
   std::optional<Selection> runner_up;
   std::optional<Execution> executed;  // nothing: "not run"
   std::optional<std::uint32_t> cover;
+  std::string body;  // "if_1/then_branch"; empty outside of bodies. It may not run at all
 };
 
 struct RegionEntry {

@@ -40,6 +40,7 @@ Json node_json(const NodeEntry& node) {
   else
     json["executed"] = "not run";
   json["cover"] = node.cover ? Json(*node.cover) : Json(nullptr);
+  json["body"] = node.body;
   return json;
 }
 
@@ -228,6 +229,7 @@ NodeEntry read_node(const Reader& reader) {
   }
   if (const Json* value = reader.find("cover"); value != nullptr && !value->is_null())
     reader.read("cover", node.cover.emplace());
+  reader.read("body", node.body);
   return node;
 }
 

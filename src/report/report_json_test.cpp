@@ -51,7 +51,8 @@ NodeEntry random_node(testing::Random& random) {
                  random_selection(random),
                  {},
                  {},
-                 {}};
+                 {},
+                 random.chance(0.3) ? random_text(random) : ""};
   for (const char* device : {"cpu", "npu"})
     if (random.chance(0.7)) node.supported[device] = random_text(random);
   if (random.chance(0.5)) node.runner_up = random_selection(random);
@@ -105,11 +106,11 @@ TEST(ReportJson, HasTheFieldsOfTheFormat) {
       R"("nodes":[{"name":"pad","op":"Pad","origins":["Pad_1"],"permitted":["cpu","npu"],)"
       R"J("supported":{"cpu":true,"npu":{"refused":"Pad: mode=reflect is not supported (supports: constant)"}},)J"
       R"("selected":{"device":"cpu","kernel":"cpu.pad","layout":"nchw","dtype":"fp32","price_us":200.0,"price":"measured"},)"
-      R"("runner_up":null,"executed":"not run","cover":null},)"
+      R"("runner_up":null,"executed":"not run","cover":null,"body":""},)"
       R"({"name":"conv","op":"Conv","origins":["Conv_2","Relu_3"],"permitted":["npu"],"supported":{"npu":true},)"
       R"("selected":{"device":"npu","kernel":"conv","layout":"nhwc","dtype":"fp16","price_us":200.0,"price":"estimated"},)"
       R"("runner_up":{"device":"cpu","kernel":"onednn.conv","layout":"nChw8c","dtype":"fp32","price_us":350.0,"price":"measured"},)"
-      R"("executed":{"device":"npu","kernel":"conv","us":205.0},"cover":4}],)"
+      R"("executed":{"device":"npu","kernel":"conv","us":205.0},"cover":4,"body":""}],)"
       R"("regions":[{"id":0,"device":"cpu","nodes":["pad"],"compute_us":200.0,"launch_us":0.0},)"
       R"({"id":1,"device":"npu","nodes":["conv"],"compute_us":200.0,"launch_us":20.0}],)"
       R"("crossings":[{"value":"p","from":"cpu","to":"npu","bytes":4096,"sync_us":30.0,"layout_us":20.0,"copy_us":500.0,"form":"nhwc/fp16"}],)"

@@ -1,47 +1,19 @@
 #pragma once
 
-// One session: bindings, arenas, shape plans, and the loop over the instructions.
+// One session: what the caller binds by name, around the frame that runs.
 
-#include <cstddef>
-#include <list>
-#include <map>
 #include <memory>
 #include <span>
-#include <string>
 #include <string_view>
 #include <vector>
 
-#include "runtime/loaded_program.h"
-#include "runtime/shape_plan.h"
-#include "runtime/thread_pool.h"
-#include "runtime/trace.h"
+#include "runtime/frame.h"
 
 namespace tessera::runtime {
-
-inline constexpr std::size_t kShapePlansKept = 8;  // least recently used ones go
 
 struct ExecutorOptions {
   int threads = 1;
   bool trace = false;
-};
-
-// Memory that one device owns on behalf of the session.
-class OwnedBuffer {
- public:
-  OwnedBuffer() = default;
-  ~OwnedBuffer() { release(); }
-  OwnedBuffer(OwnedBuffer&& other) noexcept { *this = std::move(other); }
-  OwnedBuffer& operator=(OwnedBuffer&& other) noexcept;
-  // At least `size_bytes`; keeps what it has where that is enough. Fresh memory is zeroed, kept
-  // memory is not.
-  Status ensure(backends::RunDevice& device, std::int64_t size_bytes);
-  void release();
-  [[nodiscard]] std::byte* data() const { return buffer_.data; }
-  [[nodiscard]] std::int64_t size_bytes() const { return buffer_.size_bytes; }
-
- private:
-  backends::RunDevice* device_ = nullptr;
-  backends::DeviceBuffer buffer_;
 };
 
 class Executor {
@@ -49,80 +21,55 @@ class Executor {
   static Result<std::unique_ptr<Executor>> create(std::shared_ptr<const LoadedProgram> program,
                                                   const ExecutorOptions& options);
 
+  // Strings are std::string objects.
   Status bind_input(std::string_view name, DType dtype, std::span<const std::int64_t> dims,
                     const void* data);
+  // A value of any kind, kept until the input is bound anew.
+  Status bind_value(std::string_view name, RunValue value);
   Status bind_output(std::string_view name, void* data, std::int64_t size_bytes);
   Status run();
 
-  // The output of the last run. Errors: no such output, no run yet.
+  // The output of the last run. Errors: no such output, no run yet, no tensor.
   Result<TensorView> output(std::string_view name) const;
   // Its dims, alive until the next bind or run.
   Result<const Dims*> output_dims(std::string_view name) const;
+  // The same for any kind of value; a tensor is only lent.
+  Result<RunValue> output_value(std::string_view name) const;
 
-  [[nodiscard]] const LoadedProgram& program() const { return *program_; }
+  [[nodiscard]] const LoadedProgram& program() const { return *shared_.program; }
   [[nodiscard]] const Trace& trace() const {
-    return trace_;
+    return shared_.trace;
   }  // of the last run; empty unless asked for
+  // Of the program's own method; bodies have arenas of their own.
   [[nodiscard]] std::int64_t arena_bytes(std::size_t memory) const {
-    return arenas_[memory].size_bytes();
+    return root_->arena_bytes(memory);
   }
-  [[nodiscard]] std::int64_t scratch_bytes() const { return scratch_.size_bytes(); }
-  [[nodiscard]] std::size_t shape_plans_made() const { return shape_plans_made_; }
+  [[nodiscard]] std::int64_t scratch_bytes() const { return shared_.scratch.size_bytes(); }
+  [[nodiscard]] std::size_t shape_plans_made() const { return shared_.shape_plans_made; }
 
  private:
-  struct InputBinding {
-    bool bound = false;
-    Dims dims;
-    const std::byte* data = nullptr;
-  };
-  struct OutputBinding {
-    std::byte* data = nullptr;  // null: in `own`
+  struct BoundOutput {
+    std::byte* data = nullptr;
     std::int64_t size_bytes = 0;
-    OwnedBuffer own;
   };
-  // Where an instruction's pointers stand in `pointers_`.
-  struct Operands {
-    std::size_t first_input = 0;
-    std::size_t first_output = 0;
-  };
-  Executor(std::shared_ptr<const LoadedProgram> program, const ExecutorOptions& options);
-  Status load_constants();
-  Status choose_plan();
-  Status prepare_memory();
-  Status prepare_states();
-  Status prepare_outputs();
-  void resolve_pointers();
-  std::byte* resolve(std::uint32_t buffer);
-  Status execute(std::size_t index);
-  Status transfer(const artefact::Instruction& instruction, std::size_t index);
+  Executor(std::shared_ptr<const LoadedProgram> program, const ExecutorOptions& options)
+      : shared_{std::move(program),
+                ThreadPool(options.threads),
+                options.threads,
+                options.trace,
+                {},
+                0,
+                {},
+                {},
+                0} {}
+  [[nodiscard]] const artefact::MethodImage& method() const { return shared_.program->method(); }
+  Result<std::uint32_t> output_buffer(std::string_view name) const;
+  Status copy_loose_outputs();
 
-  std::shared_ptr<const LoadedProgram> program_;
-  ThreadPool pool_;
-  int threads_;  // as asked for: how work is cut, whatever the pool uses now
-  bool traced_;
-  std::vector<InputBinding> inputs_;
-  std::vector<OutputBinding> outputs_;
-  bool dims_changed_ = true;
-  bool pointers_changed_ = true;
+  SessionShared shared_;
+  std::unique_ptr<Frame> root_;
+  std::vector<BoundOutput> bound_outputs_;
   bool has_run_ = false;
-
-  // Most recently used first.
-  std::list<std::pair<std::vector<Dims>, std::unique_ptr<ShapePlan>>> plans_;
-  ShapePlan* plan_ = nullptr;
-  std::size_t shape_plans_made_ = 0;
-
-  std::vector<OwnedBuffer> arenas_;              // per memory
-  std::map<std::uint32_t, OwnedBuffer> states_;  // per state buffer
-  std::map<std::uint32_t, OwnedBuffer>
-      device_constants_;  // constants in memory that is not host memory
-  OwnedBuffer scratch_;
-  OwnedBuffer bounce_;
-
-  std::vector<std::byte*> buffer_pointers_;
-  std::vector<std::byte*> output_pointers_;  // of all instructions, in order
-  std::vector<const std::byte*> input_pointers_;
-  std::vector<Operands> operands_;
-  Trace trace_;
 };
 
 }  // namespace tessera::runtime

@@ -16,9 +16,9 @@ std::string_view unimplemented_name(Opcode opcode) {
     case Opcode::kConvert:
     case Opcode::kTransfer:
     case Opcode::kWait:
+    case Opcode::kBranch:
+    case Opcode::kLoop:
     case Opcode::kWriteBack: return {};
-    case Opcode::kBranch: return "branch";
-    case Opcode::kLoop: return "loop";
     case Opcode::kEvaluateShape: return "evaluate shape";
     case Opcode::kAllocate: return "allocate";
   }

@@ -17,7 +17,7 @@ std::vector<TensorInfo> describe(const std::vector<artefact::InterfaceDecl>& dec
   std::vector<TensorInfo> infos;
   for (const auto& decl : decls) {
     TensorInfo info{decl.name, decl.type.dtype, {}, {}};
-    for (const Dim& size : *decl.type.shape) {
+    for (const Dim& size : decl.type.shape.value_or(Shape())) {
       info.dims.push_back(size.constant().value_or(-1));
       info.dim_names.push_back(size.to_string());
     }

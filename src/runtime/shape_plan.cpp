@@ -31,8 +31,11 @@ Status bind_size(const artefact::MethodImage& method, const Dim& declared, std::
   return {};
 }
 
-Status check_size(const Dim& declared, std::int64_t found, const SymbolBindings& bindings) {
-  TESSERA_ASSIGN(const std::int64_t expected, declared.evaluate(bindings));
+Status check_size(const Dim& declared, std::int64_t found, const SymbolBindings& bindings,
+                  bool is_body) {
+  const auto evaluated = declared.evaluate(bindings);
+  if (!evaluated && is_body) return {};
+  TESSERA_ASSIGN(const std::int64_t expected, evaluated);
   if (expected == found) return {};
   if (declared.is_constant())
     return fail(ErrorCode::kInvalidArgument, fmt::format("expected {}, found {}", expected, found));
@@ -45,7 +48,13 @@ template <typename Visit>
 Status for_each_size(const artefact::MethodImage& method, const std::vector<Dims>& dims,
                      Visit visit) {
   for (std::size_t i = 0; i < method.inputs.size(); ++i) {
-    const Shape& shape = *method.inputs[i].type.shape;
+    const ValueType& type = method.inputs[i].type;
+    if (!type.is_tensor() || !type.shape) continue;
+    const Shape& shape = *type.shape;
+    if (shape.size() != dims[i].size())
+      return fail(ErrorCode::kInvalidArgument,
+                  fmt::format("input '{}': expected rank {}, found rank {}", method.inputs[i].name,
+                              shape.size(), dims[i].size()));
     for (std::size_t d = 0; d < shape.size(); ++d)
       TESSERA_TRY_IN(visit(shape[d], dims[i][d]),
                      fmt::format("input '{}': dimension {}", method.inputs[i].name, d));
@@ -53,15 +62,20 @@ Status for_each_size(const artefact::MethodImage& method, const std::vector<Dims
   return {};
 }
 
-Status evaluate_buffers(const artefact::MethodImage& method, const SymbolBindings& bindings,
-                        ShapePlan& plan) {
+Status evaluate_buffers(const artefact::MethodImage& method, const std::vector<Dims>& input_dims,
+                        const std::vector<bool>& loose, ShapePlan& plan) {
   const std::size_t count = method.buffers.size();
   plan.dims.resize(count);
   plan.size_bytes.resize(count);
+  std::vector<const Dims*> bound(count, nullptr);
+  for (std::size_t i = 0; i < input_dims.size(); ++i)
+    bound[method.inputs[i].buffer] = &input_dims[i];
   for (std::size_t i = 0; i < count; ++i) {
+    if (loose[i]) continue;
     const BufferDecl& buffer = method.buffers[i];
     const auto where = fmt::format("value '{}'", buffer.value);
-    auto dims = evaluate(buffer.tensor.shape, bindings);
+    auto dims = bound[i] != nullptr ? Result<Dims>(*bound[i])
+                                    : evaluate(buffer.tensor.shape, plan.bindings);
     if (!dims) return tl::unexpected(in_context(std::move(dims).error(), where));
     plan.dims[i] = *std::move(dims);
     // Both the sizes themselves and those with padding must fit; only then is the layout's own
@@ -79,14 +93,15 @@ Status evaluate_buffers(const artefact::MethodImage& method, const SymbolBinding
 // excluded cycles.
 class ArenaPlacer {
  public:
-  ArenaPlacer(const artefact::MethodImage& method, ShapePlan& plan)
-      : method_(method), plan_(plan) {}
+  ArenaPlacer(const artefact::MethodImage& method, const std::vector<bool>& loose, ShapePlan& plan)
+      : method_(method), loose_(loose), plan_(plan) {}
 
   Status place_all() {
     plan_.offset_bytes.assign(method_.buffers.size(), -1);
     for (std::uint32_t i = 0; i < method_.buffers.size(); ++i) {
       const BufferDecl& buffer = method_.buffers[i];
-      if (buffer.alias_of != UINT32_MAX || buffer.kind != BufferKind::kTemporary) continue;
+      if (buffer.alias_of != UINT32_MAX || buffer.kind != BufferKind::kTemporary || loose_[i])
+        continue;
       TESSERA_TRY(place(i));
       const auto end = checked_add(plan_.offset_bytes[i], plan_.size_bytes[i]);
       if (!end)
@@ -128,15 +143,15 @@ class ArenaPlacer {
   }
 
   const artefact::MethodImage& method_;
+  const std::vector<bool>& loose_;
   ShapePlan& plan_;
 };
 
-Status place_aliases(const artefact::MethodImage& method, const SymbolBindings& bindings,
-                     ShapePlan& plan) {
+Status place_aliases(const artefact::MethodImage& method, ShapePlan& plan) {
   for (std::size_t i = 0; i < method.buffers.size(); ++i) {
     const BufferDecl& buffer = method.buffers[i];
     if (buffer.alias_of == UINT32_MAX) continue;
-    TESSERA_ASSIGN(plan.offset_bytes[i], buffer.alias_offset_bytes.evaluate(bindings));
+    TESSERA_ASSIGN(plan.offset_bytes[i], buffer.alias_offset_bytes.evaluate(plan.bindings));
     const auto end = checked_add(plan.offset_bytes[i], plan.size_bytes[i]);
     if (plan.offset_bytes[i] < 0 || !end || *end > plan.size_bytes[buffer.alias_of])
       return fail(ErrorCode::kInternal,
@@ -148,9 +163,9 @@ Status place_aliases(const artefact::MethodImage& method, const SymbolBindings& 
 
 // Source and target of a transfer or a write-back have one size; both outside of host memory, it
 // goes through a bounce buffer.
-Status plan_copy(const LoadedProgram& program, const artefact::Instruction& instruction,
-                 ShapePlan& plan) {
-  const auto& buffers = program.method().buffers;
+Status plan_copy(const LoadedProgram& program, const artefact::MethodImage& method,
+                 const artefact::Instruction& instruction, ShapePlan& plan) {
+  const auto& buffers = method.buffers;
   const std::uint32_t source = instruction.inputs[0];
   const std::uint32_t target = instruction.outputs[0];
   if (plan.dims[source] != plan.dims[target])
@@ -164,13 +179,17 @@ Status plan_copy(const LoadedProgram& program, const artefact::Instruction& inst
   return {};
 }
 
-Status make_instances(const LoadedProgram& program, int threads, ShapePlan& plan) {
-  const auto& method = program.method();
+Status make_instances(const LoadedProgram& program, const artefact::MethodImage& method,
+                      const std::vector<bool>& loose, int threads, ShapePlan& plan) {
+  const auto is_loose = [&](std::uint32_t buffer) { return loose[buffer]; };
   for (const auto& instruction : method.instructions) {
     plan.instances.emplace_back();
+    if (std::ranges::any_of(instruction.inputs, is_loose) ||
+        std::ranges::any_of(instruction.outputs, is_loose))
+      continue;
     if (instruction.opcode == artefact::Opcode::kTransfer ||
         instruction.opcode == artefact::Opcode::kWriteBack)
-      TESSERA_TRY(plan_copy(program, instruction, plan));
+      TESSERA_TRY(plan_copy(program, method, instruction, plan));
     if (instruction.kernel == UINT32_MAX) continue;
     backends::InstanceDims dims;
     for (const std::uint32_t buffer : instruction.inputs) dims.inputs.push_back(plan.dims[buffer]);
@@ -189,25 +208,29 @@ Status make_instances(const LoadedProgram& program, int threads, ShapePlan& plan
 }  // namespace
 
 Result<SymbolBindings> bind_symbols(const artefact::MethodImage& method,
-                                    const std::vector<Dims>& dims) {
-  SymbolBindings bindings;
+                                    const std::vector<Dims>& dims, SymbolBindings known,
+                                    bool is_body) {
   TESSERA_TRY(for_each_size(method, dims, [&](const Dim& declared, std::int64_t found) {
-    return bind_size(method, declared, found, bindings);
+    return bind_size(method, declared, found, known);
   }));
   TESSERA_TRY(for_each_size(method, dims, [&](const Dim& declared, std::int64_t found) {
-    return check_size(declared, found, bindings);
+    return check_size(declared, found, known, is_body);
   }));
-  return bindings;
+  return known;
 }
 
 Result<std::unique_ptr<ShapePlan>> make_shape_plan(const LoadedProgram& program,
-                                                   const SymbolBindings& bindings, int threads) {
+                                                   const artefact::MethodImage& method,
+                                                   const std::vector<Dims>& input_dims,
+                                                   SymbolBindings bindings,
+                                                   const std::vector<bool>& loose, int threads) {
   auto plan = std::make_unique<ShapePlan>();
+  plan->bindings = std::move(bindings);
   plan->arena_bytes.assign(program.plan().memories.size(), 0);
-  TESSERA_TRY(evaluate_buffers(program.method(), bindings, *plan));
-  TESSERA_TRY(ArenaPlacer(program.method(), *plan).place_all());
-  TESSERA_TRY(place_aliases(program.method(), bindings, *plan));
-  TESSERA_TRY(make_instances(program, threads, *plan));
+  TESSERA_TRY(evaluate_buffers(method, input_dims, loose, *plan));
+  TESSERA_TRY(ArenaPlacer(method, loose, *plan).place_all());
+  TESSERA_TRY(place_aliases(method, *plan));
+  TESSERA_TRY(make_instances(program, method, loose, threads, *plan));
   return plan;
 }
 

@@ -13,6 +13,7 @@
 namespace tessera::runtime {
 
 struct ShapePlan {
+  SymbolBindings bindings;               // the sizes behind it
   std::vector<Dims> dims;                // of each buffer
   std::vector<std::int64_t> size_bytes;  // of each buffer, in its layout
   std::vector<std::int64_t>
@@ -25,13 +26,20 @@ struct ShapePlan {
       instances;  // per instruction; null where it has no kernel
 };
 
-// Binds the symbols of the declared input shapes to the given dims and checks every size against
-// them. `dims` has one entry per method input. Errors name input, dimension, expected and found.
+// Adds to `known` the symbols of the declared input shapes, bound to the given dims, and checks
+// every size against them. `dims` has one entry per method input. In a body a size may be an
+// expression over symbols that nobody around it knows: it is what it is. Errors name input,
+// dimension, expected and found.
 Result<SymbolBindings> bind_symbols(const artefact::MethodImage& method,
-                                    const std::vector<Dims>& dims);
+                                    const std::vector<Dims>& dims, SymbolBindings known,
+                                    bool is_body);
 
-// Errors: sizes that overflow or turn negative (which value), kernels that refuse the sizes.
+// `loose` buffers, and instructions with one, are left out. Errors: sizes that overflow or turn
+// negative (which value), kernels that refuse the sizes.
 Result<std::unique_ptr<ShapePlan>> make_shape_plan(const LoadedProgram& program,
-                                                   const SymbolBindings& bindings, int threads);
+                                                   const artefact::MethodImage& method,
+                                                   const std::vector<Dims>& input_dims,
+                                                   SymbolBindings bindings,
+                                                   const std::vector<bool>& loose, int threads);
 
 }  // namespace tessera::runtime

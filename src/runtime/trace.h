@@ -14,9 +14,10 @@ struct TraceEvent {
   std::uint32_t instruction = 0;  // index into the method
   std::int64_t start_ns = 0;      // from the start of the run
   std::int64_t end_ns = 0;
+  std::uint32_t method = 0;  // of the plan: the program's own, or a body
 };
 
-// One run's events in order, on the wall clock of the calling thread.
+// One run's events in the order in which they ended, on the wall clock of the calling thread.
 struct Trace {
   std::vector<TraceEvent> events;
   std::int64_t total_ns = 0;

@@ -86,7 +86,8 @@ std::set<std::string> run_all_cases(const std::string& name, artefact::ProgramIm
       if (found) expect_close(tensor, *found, name + suffix + " '" + output + "'");
     }
     for (const auto& event : (*executor)->trace().events) {
-      const auto& instruction = (*program)->method().instructions[event.instruction];
+      const auto& instruction =
+          (*program)->plan().methods[event.method].instructions[event.instruction];
       if (!instruction.source_nodes.empty())
         devices.insert((*program)->plan().devices[instruction.device].name);
     }

@@ -68,7 +68,9 @@ struct BufferDecl {
   std::uint32_t segment = UINT32_MAX;   // kConstant: its bytes
   std::uint32_t alias_of = UINT32_MAX;  // shares the storage of this buffer (a view, or in place)
   Dim alias_offset_bytes;               // where in it
-  std::vector<std::uint32_t> above;     // temporaries that it must lie above
+  // Temporaries and outputs: allocated when they are made, since only then their sizes are known.
+  bool is_dynamic = false;
+  std::vector<std::uint32_t> above;  // temporaries that it must lie above
 };
 
 // The instruction set. All of it stands in the schema; a reader refuses what it does not implement,
@@ -79,10 +81,32 @@ enum class Opcode : std::uint8_t {
   kTransfer,       // inputs[0] -> outputs[0] between two memories, same layout and dtype
   kWait,           // until `device` has finished what was issued
   kBranch,         // If: bodies[0] or bodies[1] by inputs[0]
-  kLoop,           // Loop: bodies[0] until the trip count or the condition ends it
+  kLoop,           // Loop, Scan: bodies[0] until the trip count or the condition ends it
   kEvaluateShape,  // binds the symbols that outputs[0]'s dims define
   kAllocate,       // storage of outputs[0] from the bounded pool, its size known only now
   kWriteBack,      // copies the new state inputs[0] over the state outputs[0]
+};
+
+// Along which axis a Scan takes or stacks slices; negative ones count from the back.
+struct ScanAxis {
+  std::int64_t axis = 0;
+  bool reverse = false;
+};
+
+// What a branch or a loop does with its operands.
+//   branch      inputs: condition, captures of bodies[0], captures of bodies[1]
+//   loop        inputs: [trip count], [condition], carried, captures; the body takes the iteration
+//               number, the condition, carried, captures, and gives the condition, carried, slices
+//   scan        inputs: carried, scanned, captures; the body takes carried, slices, captures, and
+//               gives carried, slices
+struct ControlDecl {
+  bool is_scan = false;
+  bool has_trips = false;
+  bool has_condition = false;
+  std::uint32_t carried = 0;
+  std::vector<ScanAxis> scan_inputs;
+  std::vector<ScanAxis> scan_outputs;
+  std::vector<std::uint32_t> kept;  // for each output: which result it is; the others are dropped
 };
 
 struct Instruction {
@@ -91,7 +115,8 @@ struct Instruction {
   std::uint32_t kernel = UINT32_MAX;  // index into ProgramImage::kernels
   std::vector<std::uint32_t> inputs;  // buffers of the method; UINT32_MAX never occurs
   std::vector<std::uint32_t> outputs;
-  std::vector<std::uint32_t> bodies;  // kBranch, kLoop: methods of the plan
+  std::vector<std::uint32_t> bodies;  // kBranch, kLoop: later methods of the plan
+  ControlDecl control;                // kBranch, kLoop
   std::uint32_t region = UINT32_MAX;
   std::string label;                      // the first source node, or what is converted
   std::vector<std::string> source_nodes;  // every source node that this instruction computes

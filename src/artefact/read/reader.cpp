@@ -159,7 +159,26 @@ Result<BufferDecl> Unpacker::buffer(fb::BufferT& packed) const {
   result.alias_of = packed.alias_of;
   TESSERA_ASSIGN(result.alias_offset_bytes, dim(packed.alias_offset));
   result.above = std::move(packed.above);
+  result.is_dynamic = packed.is_dynamic;
   return result;
+}
+
+std::vector<ScanAxis> unpack_axes(const std::vector<std::unique_ptr<fb::ScanAxisT>>& packed) {
+  std::vector<ScanAxis> axes;
+  for (const auto& axis : packed) axes.push_back({axis->axis, axis->reverse});
+  return axes;
+}
+
+ControlDecl unpack_control(const fb::ControlT& packed) {
+  ControlDecl control;
+  control.is_scan = packed.is_scan;
+  control.has_trips = packed.has_trips;
+  control.has_condition = packed.has_condition;
+  control.carried = packed.carried;
+  control.scan_inputs = unpack_axes(packed.scan_inputs);
+  control.scan_outputs = unpack_axes(packed.scan_outputs);
+  control.kept = packed.kept;
+  return control;
 }
 
 Result<Instruction> Unpacker::instruction(fb::InstructionT& packed) {
@@ -176,6 +195,7 @@ Result<Instruction> Unpacker::instruction(fb::InstructionT& packed) {
   result.label = std::move(packed.label);
   result.source_nodes = std::move(packed.source_nodes);
   result.predicted_us = packed.predicted_us;
+  if (packed.control != nullptr) result.control = unpack_control(*packed.control);
   return result;
 }
 

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include "artefact/read/reader.h"
+#include "base/string_tensor.h"
 
 namespace tessera::artefact {
 namespace {
@@ -24,6 +25,10 @@ Status verify_segment(const ProgramImage& image, const TensorDecl& decl, std::ui
   if (!dims) return wrong("{}: a constant of symbolic shape {}", where, to_string(decl.shape));
   TESSERA_TRY_IN(checked_nbytes(decl.dtype, *dims), where);
   TESSERA_TRY_IN(checked_nbytes(decl.dtype, padded_dims(decl.layout, *dims)), where);
+  if (decl.dtype == DType::kString) {
+    const auto strings = decode_strings(image.segments[segment].bytes, *dims);
+    return strings ? Status() : wrong("{}: {}", where, strings.error().to_string());
+  }
   const auto expected = layout_nbytes(decl.layout, decl.dtype, *dims);
   const auto found = static_cast<std::int64_t>(image.segments[segment].bytes.size());
   if (expected != found)
@@ -175,6 +180,75 @@ Status verify_kernel_use(const ProgramImage& image, const MethodImage& method,
   return verify_operands(method, in.outputs, spec.outputs, where, "output");
 }
 
+// A buffer of a body is what its caller hands in: the same form in the same memory.
+Status verify_capture(const BufferDecl& given, const BufferDecl& taken, const std::string& where) {
+  if (given.memory == taken.memory && equal_forms(given.tensor, taken.tensor)) return {};
+  return wrong("{}: a capture: expected {}, found {}", where, form_text(taken.tensor),
+               form_text(given.tensor));
+}
+
+// Values that the runtime itself hands over lie in host memory, row-major.
+Status verify_handed(const MethodImage& method, const std::vector<std::uint32_t>& buffers,
+                     const std::string& where) {
+  for (const std::uint32_t buffer : buffers)
+    if (method.buffers[buffer].memory != 0 || !method.buffers[buffer].tensor.layout.is_row_major())
+      return wrong("{}: '{}': expected a buffer in host memory, row-major", where,
+                   method.buffers[buffer].value);
+  return {};
+}
+
+// kBranch and kLoop: as many operands as the bodies take and give.
+Status verify_control(const PlanImage& plan, const MethodImage& method, const Instruction& in,
+                      const std::string& where) {
+  const ControlDecl& control = in.control;
+  const bool is_branch = in.opcode == Opcode::kBranch;
+  if (in.bodies.size() != (is_branch ? 2U : 1U))
+    return wrong("{}: expected {} bodies, found {}", where, is_branch ? 2 : 1, in.bodies.size());
+  const auto own = static_cast<std::size_t>(&method - plan.methods.data());
+  const std::size_t flags =
+      static_cast<std::size_t>(control.has_trips) + static_cast<std::size_t>(control.has_condition);
+  const std::size_t carried = control.carried + control.scan_inputs.size();
+  std::size_t at = is_branch ? 1 : flags + carried;  // of the first capture
+  if (at > in.inputs.size())
+    return wrong("{}: expected at least {} inputs, found {}", where, at, in.inputs.size());
+  TESSERA_TRY(
+      verify_handed(method, {in.inputs.begin(), in.inputs.begin() + static_cast<long>(at)}, where));
+  TESSERA_TRY(verify_handed(method, in.outputs, where));
+  if (control.has_trips && method.buffers[in.inputs[0]].tensor.dtype != DType::kInt64)
+    return wrong("{}: expected a trip count of int64, found {}", where,
+                 to_string(method.buffers[in.inputs[0]].tensor.dtype));
+  const std::size_t arguments = is_branch ? 0 : carried + (control.is_scan ? 0 : 2);
+  std::size_t results = SIZE_MAX;
+  for (const std::uint32_t number : in.bodies) {
+    if (number <= own) return wrong("{}: body {} is no later method", where, number);
+    const MethodImage& body = plan.methods[number];
+    if (body.inputs.size() < arguments || in.inputs.size() - at < body.inputs.size() - arguments)
+      return wrong("{}: '{}' takes {} inputs", where, body.name, body.inputs.size());
+    for (std::size_t i = arguments; i < body.inputs.size(); ++i)
+      TESSERA_TRY(verify_capture(method.buffers[in.inputs[at++]],
+                                 body.buffers[body.inputs[i].buffer], where));
+    for (const InterfaceDecl& result : body.outputs)
+      TESSERA_TRY(verify_handed(body, {result.buffer}, where));
+    results = std::min(results, body.outputs.size());
+  }
+  if (at != in.inputs.size())
+    return wrong("{}: expected {} inputs, found {}", where, at, in.inputs.size());
+  const std::size_t given = control.carried + control.scan_outputs.size();
+  if (!is_branch && results != given + (control.is_scan ? 0 : 1))
+    return wrong("{}: expected {} results, found {}", where, given + (control.is_scan ? 0 : 1),
+                 results);
+  if (control.kept.size() != in.outputs.size())
+    return wrong("{}: {} outputs for {} kept results", where, in.outputs.size(),
+                 control.kept.size());
+  for (std::size_t i = 0; i < control.kept.size(); ++i) {
+    if (control.kept[i] >= (is_branch ? results : given))
+      return wrong("{}: result {} of {}", where, control.kept[i], is_branch ? results : given);
+    if (!method.buffers[in.outputs[i]].is_dynamic)
+      return wrong("{}: output {}: expected a dynamic buffer", where, i);
+  }
+  return {};
+}
+
 Status verify_instruction(const ProgramImage& image, const PlanImage& plan,
                           const MethodImage& method, std::size_t index) {
   const Instruction& in = method.instructions[index];
@@ -190,6 +264,8 @@ Status verify_instruction(const ProgramImage& image, const PlanImage& plan,
     if (body >= plan.methods.size())
       return wrong("{}: body {} of {}", where, body, plan.methods.size());
   TESSERA_TRY(verify_kernel_use(image, method, in, where));
+  if (in.opcode == Opcode::kBranch || in.opcode == Opcode::kLoop)
+    return verify_control(plan, method, in, where);
   if (in.opcode != Opcode::kTransfer && in.opcode != Opcode::kWriteBack) return {};
   if (in.inputs.size() != 1 || in.outputs.size() != 1)
     return wrong("{}: expected one input and one output, found {} and {}", where, in.inputs.size(),
@@ -198,14 +274,18 @@ Status verify_instruction(const ProgramImage& image, const PlanImage& plan,
                          "output");
 }
 
+// Bodies take captures in any form, so only their numbers are checked here.
 Status verify_interface(const MethodImage& method, const InterfaceDecl& entry,
-                        std::string_view where) {
+                        std::string_view where, bool is_body) {
   if (entry.buffer >= method.buffers.size())
     return wrong("{} '{}': buffer {} of {}", where, entry.name, entry.buffer,
                  method.buffers.size());
-  if (!entry.type.is_tensor() || !entry.type.shape)
-    return wrong("{} '{}': expected a tensor of known rank, found {}", where, entry.name,
+  if (is_body) return {};
+  if (!entry.type.is_tensor() || !entry.type.shape) {
+    if (where != "output" || method.buffers[entry.buffer].is_dynamic) return {};
+    return wrong("{} '{}': expected a dynamic buffer for {}", where, entry.name,
                  entry.type.to_string());
+  }
   const TensorDecl& tensor = method.buffers[entry.buffer].tensor;
   const auto found = ValueType::tensor(tensor.dtype, tensor.shape);
   if (!(found == entry.type) || !tensor.layout.is_row_major())
@@ -229,16 +309,15 @@ Status verify_inputs_are_bound(const MethodImage& method, const std::string& whe
 }
 
 Status verify_method(const ProgramImage& image, const PlanImage& plan, const MethodImage& method) {
+  const bool is_body = &method != plan.methods.data();
   const auto where = fmt::format("plan '{}', method '{}'", plan.name, method.name);
   for (std::size_t i = 0; i < method.buffers.size(); ++i)
     TESSERA_TRY(verify_buffer(image, plan, method, i));
   TESSERA_TRY(verify_acyclic(method, where));
-  for (std::size_t i = 0; i < method.instructions.size(); ++i)
-    TESSERA_TRY(verify_instruction(image, plan, method, i));
   for (const InterfaceDecl& entry : method.inputs)
-    TESSERA_TRY(verify_interface(method, entry, "input"));
+    TESSERA_TRY(verify_interface(method, entry, "input", is_body));
   for (const InterfaceDecl& entry : method.outputs)
-    TESSERA_TRY(verify_interface(method, entry, "output"));
+    TESSERA_TRY(verify_interface(method, entry, "output", is_body));
   TESSERA_TRY(verify_inputs_are_bound(method, where));
   for (const StateDecl& state : method.states)
     if (state.initial_segment != UINT32_MAX && state.initial_segment >= image.segments.size())
@@ -259,6 +338,9 @@ Status verify_program(const ProgramImage& image) {
                      plan.memories.size());
     if (plan.methods.empty()) return wrong("plan '{}': no method", plan.name);
     for (const MethodImage& method : plan.methods) TESSERA_TRY(verify_method(image, plan, method));
+    for (const MethodImage& method : plan.methods)  // now that what they refer to is sound
+      for (std::size_t i = 0; i < method.instructions.size(); ++i)
+        TESSERA_TRY(verify_instruction(image, plan, method, i));
   }
   return {};
 }

@@ -200,11 +200,11 @@ TEST(VerifyProgram, ChecksInterfaces) {
   EXPECT_EQ(error_after([](auto& p) {
               p.method().outputs[0].type = ValueType::tensor(DType::kFp32, std::nullopt);
             }),
-            "output 'z': expected a tensor of known rank, found fp32[?]");
+            "output 'z': expected a dynamic buffer for fp32[?]");
   EXPECT_EQ(error_after([](auto& p) {
               p.method().outputs[0].type = ValueType::sequence(p.method().inputs[0].type);
             }),
-            "output 'z': expected a tensor of known rank, found seq(fp32[2, 3])");
+            "output 'z': expected a dynamic buffer for seq(fp32[2, 3])");
   EXPECT_EQ(error_after([](auto& p) {
               p.method().inputs[0].type = ValueType::tensor(DType::kFp32, Shape{2, 2});
             }),

@@ -31,6 +31,51 @@ inline ops::Attributes every_kind_of_attribute() {
   return attributes;
 }
 
+// A loop over the fp32[4] `carried` with the capture `w`, as the last instruction, and its body.
+inline void add_loop(PlanImage& plan, std::uint32_t carried, std::uint32_t w) {
+  MethodImage& method = plan.methods.front();
+  const auto add = [](MethodImage& to, const std::string& name, BufferKind kind, DType dtype,
+                      const Shape& shape, bool is_dynamic) {
+    BufferDecl decl;
+    decl.value = name;
+    decl.tensor = {dtype, Layout::row_major(), shape};
+    decl.kind = kind;
+    decl.is_dynamic = is_dynamic;
+    to.buffers.push_back(std::move(decl));
+    return static_cast<std::uint32_t>(to.buffers.size() - 1);
+  };
+  MethodImage body;
+  body.name = "loop/body";
+  const auto interface = [&](std::vector<InterfaceDecl>& list, const std::string& name,
+                             BufferKind kind, DType dtype, const Shape& shape) {
+    const bool is_dynamic = kind == BufferKind::kOutput;
+    list.push_back(
+        {name, add(body, name, kind, dtype, shape, is_dynamic), ValueType::tensor(dtype, shape)});
+  };
+  interface(body.inputs, "i", BufferKind::kInput, DType::kInt64, {});
+  interface(body.inputs, "go", BufferKind::kInput, DType::kBool, {});
+  interface(body.inputs, "v", BufferKind::kInput, DType::kFp32, {4});
+  interface(body.inputs, "w", BufferKind::kInput, DType::kFp32, {5});
+  interface(body.outputs, "go_on", BufferKind::kOutput, DType::kBool, {});
+  interface(body.outputs, "v_next", BufferKind::kOutput, DType::kFp32, {4});
+  interface(body.outputs, "slice", BufferKind::kOutput, DType::kFp32, {4});
+  Instruction loop;
+  loop.opcode = Opcode::kLoop;
+  loop.inputs = {add(method, "trips", BufferKind::kTemporary, DType::kInt64, {}, false),
+                 add(method, "goes", BufferKind::kTemporary, DType::kBool, {}, false), carried, w};
+  loop.outputs = {
+      add(method, "last", BufferKind::kTemporary, DType::kFp32, {4}, true),
+      add(method, "all", BufferKind::kTemporary, DType::kFp32, {4, Dim::symbol("k")}, true)};
+  loop.bodies = {static_cast<std::uint32_t>(plan.methods.size())};
+  loop.control.has_trips = true;
+  loop.control.has_condition = true;
+  loop.control.carried = 1;
+  loop.control.scan_outputs = {{-1, true}};
+  loop.control.kept = {0, 1};
+  method.instructions.push_back(std::move(loop));
+  plan.methods.push_back(std::move(body));
+}
+
 inline testing::ProgramBuilder rich_program() {
   testing::ProgramBuilder program;
   const Dim n = Dim::symbol("n");
@@ -87,11 +132,7 @@ inline testing::ProgramBuilder rich_program() {
   program.method().priced_at["n"] = 4;
   PlanImage other = program.plan();
   other.name = "cpu";
-  other.methods.push_back(other.methods.front());
-  other.methods.back().name = "body";
-  other.methods.front().instructions.push_back({});
-  other.methods.front().instructions.back().opcode = Opcode::kLoop;
-  other.methods.front().instructions.back().bodies = {1};
+  add_loop(other, next, w);
   program.image.plans.push_back(std::move(other));
   program.image.manifest = {{"model", "00ff"}, {"tessera", "0.1.0"}};
   program.image.evidence = R"({"schema":"tessera.report/1.0"})";

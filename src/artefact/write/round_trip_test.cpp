@@ -57,6 +57,25 @@ void expect_equal(const BufferDecl& a, const BufferDecl& b) {
   EXPECT_EQ(a.alias_of, b.alias_of);
   EXPECT_EQ(a.alias_offset_bytes, b.alias_offset_bytes);
   EXPECT_EQ(a.above, b.above);
+  EXPECT_EQ(a.is_dynamic, b.is_dynamic);
+}
+
+void expect_equal(const std::vector<ScanAxis>& a, const std::vector<ScanAxis>& b) {
+  ASSERT_EQ(a.size(), b.size());
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    EXPECT_EQ(a[i].axis, b[i].axis);
+    EXPECT_EQ(a[i].reverse, b[i].reverse);
+  }
+}
+
+void expect_equal(const ControlDecl& a, const ControlDecl& b) {
+  EXPECT_EQ(a.is_scan, b.is_scan);
+  EXPECT_EQ(a.has_trips, b.has_trips);
+  EXPECT_EQ(a.has_condition, b.has_condition);
+  EXPECT_EQ(a.carried, b.carried);
+  expect_equal(a.scan_inputs, b.scan_inputs);
+  expect_equal(a.scan_outputs, b.scan_outputs);
+  EXPECT_EQ(a.kept, b.kept);
 }
 
 void expect_equal(const Instruction& a, const Instruction& b) {
@@ -70,6 +89,7 @@ void expect_equal(const Instruction& a, const Instruction& b) {
   EXPECT_EQ(a.label, b.label);
   EXPECT_EQ(a.source_nodes, b.source_nodes);
   EXPECT_EQ(a.predicted_us, b.predicted_us);
+  expect_equal(a.control, b.control);
 }
 
 void expect_equal(const std::vector<InterfaceDecl>& a, const std::vector<InterfaceDecl>& b) {

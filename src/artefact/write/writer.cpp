@@ -128,6 +128,29 @@ Owned<fb::BufferT> Packer::buffer(const BufferDecl& decl_in) {
   packed->alias_of = decl_in.alias_of;
   packed->alias_offset = dim(decl_in.alias_offset_bytes);
   packed->above = decl_in.above;
+  packed->is_dynamic = decl_in.is_dynamic;
+  return packed;
+}
+
+std::vector<Owned<fb::ScanAxisT>> pack_axes(const std::vector<ScanAxis>& axes) {
+  std::vector<Owned<fb::ScanAxisT>> packed;
+  for (const ScanAxis& axis : axes) {
+    packed.push_back(std::make_unique<fb::ScanAxisT>());
+    packed.back()->axis = axis.axis;
+    packed.back()->reverse = axis.reverse;
+  }
+  return packed;
+}
+
+Owned<fb::ControlT> pack_control(const ControlDecl& control) {
+  auto packed = std::make_unique<fb::ControlT>();
+  packed->is_scan = control.is_scan;
+  packed->has_trips = control.has_trips;
+  packed->has_condition = control.has_condition;
+  packed->carried = control.carried;
+  packed->scan_inputs = pack_axes(control.scan_inputs);
+  packed->scan_outputs = pack_axes(control.scan_outputs);
+  packed->kept = control.kept;
   return packed;
 }
 
@@ -143,6 +166,8 @@ Owned<fb::InstructionT> Packer::instruction(const Instruction& in) {
   packed->label = in.label;
   packed->source_nodes = in.source_nodes;
   packed->predicted_us = in.predicted_us;
+  if (in.opcode == Opcode::kBranch || in.opcode == Opcode::kLoop)
+    packed->control = pack_control(in.control);
   return packed;
 }
 

@@ -8,7 +8,7 @@ namespace tessera::backends {
 namespace {
 
 artefact::TensorDecl decl_of(const ir::Value& value, const TensorForm& form) {
-  return {form.dtype, form.layout, *value.type.shape};
+  return {form.dtype, form.layout, value.type.shape.value_or(Shape())};
 }
 
 Result<std::vector<ops::TensorSpec>> specs_at(const ir::WorkItem& item,
@@ -138,6 +138,7 @@ std::string general_refusal(const ir::WorkItem& item) {
         if (id != ir::kNoValue)
           if (auto reason = tensor_refusal(item.graph->value(id)); !reason.empty())
             return fmt::format("{}: {}", name, reason);
+    if (item.is_late) return fmt::format("{}: the sizes of its outputs depend on data", name);
   }
   return {};
 }

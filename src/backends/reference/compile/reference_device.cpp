@@ -30,18 +30,24 @@ class ReferenceDevice final : public CompileDevice {
   Offers offers(const ir::WorkItem& item, const SymbolBindings& point,
                 const OfferOptions& /*options*/) override {
     if (item.cover != nullptr) return {{}, "the reference runs one node at a time"};
-    if (auto reason = general_refusal(item); !reason.empty()) return {{}, std::move(reason)};
-    const auto work = work_at(item, point);
-    if (!work) return {{}, work.error().to_string()};
+    const ir::Node& node = *item.nodes.front();
+    if (node.op->kernel == nullptr)
+      return {{}, node.op->qualified_name() + ": no backend runs control flow"};
     Candidate candidate;
     candidate.kernel = "reference";
     candidate.kernel_version = kKernelVersion;
+    if (item.is_late) candidate.options["late"] = 1;
+    // Without known ranks there is nothing to count.
+    const auto work = work_at(item, point);
+    if (!work && !item.is_late) return {{}, work.error().to_string()};
+    if (work) {
+      candidate.flops = work->flops;
+      candidate.bytes_moved = work->bytes_read + work->bytes_written;
+    }
     for (const ir::ValueId id : item.inputs)
       candidate.inputs.push_back(TensorForm{Layout::row_major(), item.graph->value(id).type.dtype});
     for (const ir::ValueId id : item.outputs)
       candidate.outputs.push_back({Layout::row_major(), item.graph->value(id).type.dtype});
-    candidate.flops = work->flops;
-    candidate.bytes_moved = work->bytes_read + work->bytes_written;
     candidate.compute_dtype = item.graph->value(item.outputs.front()).type.dtype;
     return {{std::move(candidate)}, {}};
   }

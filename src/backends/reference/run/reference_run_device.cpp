@@ -40,6 +40,10 @@ class ReferenceKernel final : public LoadedKernel {
                                                       int /*threads*/) const override {
     return std::make_unique<ReferenceInstance>(spec_, *runner_, dims);
   }
+  Result<std::vector<RunValue>> run_late(std::span<const RunValue* const> inputs,
+                                         Parallel* parallel) const override {
+    return runner_->run_late(inputs, parallel);
+  }
 
  private:
   const artefact::KernelSpec& spec_;

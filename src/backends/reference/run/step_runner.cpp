@@ -18,6 +18,15 @@ struct Results {
   std::vector<Tensor> owned;
 };
 
+void run_in_pieces(Parallel* parallel, std::int64_t count, std::int64_t grain,
+                   const std::function<void(std::int64_t, std::int64_t)>& body) {
+  if (parallel == nullptr || grain < 1) return body(0, count);
+  const std::int64_t chunks = (count + grain - 1) / grain;
+  parallel->run(chunks, [&](std::int64_t chunk) {
+    body(chunk * grain, std::min(count, (chunk + 1) * grain));
+  });
+}
+
 class StepContext final : public ops::KernelContext {
  public:
   StepContext(const ops::Attributes& attributes, std::span<const TensorView* const> inputs,
@@ -49,17 +58,48 @@ class StepContext final : public ops::KernelContext {
 
   void parallel_for(std::int64_t count, std::int64_t grain,
                     const std::function<void(std::int64_t, std::int64_t)>& body) override {
-    if (parallel_ == nullptr || grain < 1) return body(0, count);
-    const std::int64_t chunks = (count + grain - 1) / grain;
-    parallel_->run(chunks, [&](std::int64_t chunk) {
-      body(chunk * grain, std::min(count, (chunk + 1) * grain));
-    });
+    run_in_pieces(parallel_, count, grain, body);
   }
 
  private:
   Results& results_;
   std::size_t first_result_;
   std::size_t count_;
+  Parallel* parallel_;
+};
+
+// Operands of any kind; results own their storage.
+class LateContext final : public ops::KernelContext {
+ public:
+  LateContext(const ops::Attributes& attributes, std::span<const TensorView* const> tensors,
+              std::span<const RunValue* const> values, std::span<RunValue> outputs,
+              Parallel* parallel)
+      : KernelContext(attributes, tensors),
+        values_(values),
+        outputs_(outputs),
+        parallel_(parallel) {}
+
+  [[nodiscard]] std::size_t output_count() const override { return outputs_.size(); }
+  Result<MutableTensorView> output(std::size_t index, DType dtype, const Dims& dims) override {
+    TESSERA_ASSIGN(Tensor tensor, Tensor::zeros(dtype, dims));
+    outputs_[index] = RunValue::of(std::move(tensor));
+    return outputs_[index].tensor.mutable_view();
+  }
+  [[nodiscard]] const RunValue* value(std::size_t index) const override {
+    return index < values_.size() ? values_[index] : nullptr;
+  }
+  Status set_value(std::size_t index, RunValue value) override {
+    outputs_[index] = std::move(value);
+    return {};
+  }
+  void parallel_for(std::int64_t count, std::int64_t grain,
+                    const std::function<void(std::int64_t, std::int64_t)>& body) override {
+    run_in_pieces(parallel_, count, grain, body);
+  }
+
+ private:
+  std::span<const RunValue* const> values_;
+  std::span<RunValue> outputs_;
   Parallel* parallel_;
 };
 
@@ -116,6 +156,37 @@ Status StepRunner::run(std::span<const TensorView> inputs,
       std::memcpy(outputs[i].data, result->data, static_cast<std::size_t>(result->nbytes()));
   }
   return {};
+}
+
+Result<std::vector<RunValue>> StepRunner::run_late(std::span<const RunValue* const> inputs,
+                                                   Parallel* parallel) const {
+  std::vector<RunValue> owned(operand_count());
+  std::vector<const RunValue*> operands(inputs.begin(), inputs.end());
+  for (std::size_t i = 0; i < constants_.size(); ++i) {
+    RunValue& constant = owned[inputs.size() + i];
+    constant = RunValue::of(
+        Tensor::borrow(constants_[i].dtype, constants_[i].dims, constants_[i].data, nullptr));
+    operands.push_back(&constant);
+  }
+  for (const Step& step : steps_) {
+    std::vector<const RunValue*> values;
+    std::vector<TensorView> views;
+    for (const std::int32_t operand : step.spec->inputs)
+      values.push_back(operand < 0 ? nullptr : operands[static_cast<std::size_t>(operand)]);
+    for (const RunValue* value : values)
+      views.push_back(value != nullptr && value->is_tensor() ? value->tensor.view() : TensorView());
+    std::vector<const TensorView*> tensors;
+    for (std::size_t i = 0; i < values.size(); ++i)
+      tensors.push_back(values[i] != nullptr && values[i]->is_tensor() ? &views[i] : nullptr);
+    const std::span<RunValue> outputs(owned.data() + step.first_result, step.spec->output_count);
+    LateContext context(step.spec->attributes, tensors, values, outputs, parallel);
+    TESSERA_TRY_IN(step.op->kernel(context), step.op->qualified_name());
+    for (const RunValue& output : outputs) operands.push_back(&output);
+  }
+  std::vector<RunValue> results;
+  for (const std::int32_t operand : spec_.output_operands)
+    results.push_back(*operands[static_cast<std::size_t>(operand)]);
+  return results;
 }
 
 }  // namespace tessera::backends::reference

@@ -24,6 +24,10 @@ class StepRunner {
   Status run(std::span<const TensorView> inputs, std::span<const MutableTensorView> outputs,
              Parallel* parallel) const;
 
+  // The same where nothing is planned: results of any kind, in the order of the spec's outputs.
+  Result<std::vector<RunValue>> run_late(std::span<const RunValue* const> inputs,
+                                         Parallel* parallel) const;
+
  private:
   struct Step {
     const ops::OpSchema* op = nullptr;
