@@ -13,15 +13,23 @@
 namespace tessera::ops {
 namespace {
 
+bool same_kind(const ValueType& a, const ValueType& b) {
+  if (a.kind != b.kind) return false;
+  return a.is_tensor() ? a.dtype == b.dtype : same_kind(*a.element, *b.element);
+}
+
+Status check_kind(const ValueType& a, const ValueType& b, const std::string& what) {
+  if (same_kind(a, b)) return {};
+  return fail(ErrorCode::kInvalidArgument,
+              fmt::format("{}: expected {}, found {}", what, a.to_string(), b.to_string()));
+}
+
 // The most special type that both are: sizes that differ become new symbols, ranks that differ are
 // unknown.
 Result<ValueType> common_type(const InferContext& context, const ValueType& a, const ValueType& b,
                               const std::string& what) {
   if (a == b) return a;
-  if (a.kind != b.kind || (a.is_tensor() && a.dtype != b.dtype)) {
-    return fail(ErrorCode::kInvalidArgument,
-                fmt::format("{}: expected {}, found {}", what, a.to_string(), b.to_string()));
-  }
+  TESSERA_TRY(check_kind(a, b, what));
   if (!a.is_tensor()) {
     TESSERA_ASSIGN(ValueType element, common_type(context, *a.element, *b.element, what));
     return a.kind == ValueType::Kind::kSequence ? ValueType::sequence(std::move(element))
@@ -93,7 +101,7 @@ ValueType with_innermost(const ValueType& type, ValueType tensor) {
 // a size or the rank, so this comes to an end.
 Result<bool> widen(const InferContext& context, Carried& carried, const ValueType& given,
                    const std::string& what) {
-  TESSERA_TRY(common_type(context, carried.type, given, what).map([](const ValueType&) {}));
+  TESSERA_TRY(check_kind(carried.type, given, what));
   ValueType tensor = innermost(carried.type);
   const std::optional<Shape>& found = innermost(given).shape;
   if (!tensor.shape) return false;

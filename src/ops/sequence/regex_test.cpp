@@ -116,7 +116,7 @@ TEST(Regex, SaysWhatIsWrong) {
   EXPECT_EQ(error_of("\\pL"), "behind character 2: Unicode classes (\\p) are not supported");
   EXPECT_EQ(error_of("\\y"), "behind character 2: the escape '\\y' is not known or not supported");
   EXPECT_EQ(error_of("\\x{110000}"),
-            "behind character 9: expected a character code after '\\x': two digits, or digits in "
+            "behind character 10: expected a character code after '\\x': two digits, or digits in "
             "braces");
   EXPECT_EQ(error_of("\xFF"), "expected a pattern in UTF-8");
 }

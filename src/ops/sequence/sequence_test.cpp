@@ -180,7 +180,7 @@ TEST(OptionalKernels, WrapAskAndOpen) {
   const RunValue empty = run("Optional", {}, {{"type", typed("fp32[2]").type}});
   EXPECT_EQ(text(empty), "opt()");
   EXPECT_EQ(text(run("Optional", {sequence({floats({1})})})), "opt(seq([1]))");
-  const auto has = [](const std::vector<RunValue>& inputs) {
+  const auto has = [](const std::vector<RunValue>& inputs) -> bool {
     return values<bool>(run("OptionalHasElement", inputs).tensor)[0];
   };
   EXPECT_TRUE(has({wrapped}));
