@@ -144,7 +144,7 @@ Status infer_concat(InferContext& context) {
     return input_error(context, 0,
                        fmt::format("expected a sequence of tensors, found {}",
                                    context.inputs[0].type.to_string()));
-  std::optional<Shape> shape = taken_element(context, element, "joined").shape;
+  std::optional<Shape> shape = taken_element(context, element, "size").shape;
   if (shape) {
     const bool is_new = context.attributes.get_int("new_axis", 0) != 0;
     const auto rank = static_cast<std::int64_t>(shape->size()) + (is_new ? 1 : 0);
