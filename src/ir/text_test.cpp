@@ -57,7 +57,7 @@ TEST(IrText, CarriesSequencesAndOptionals) {
 module "m" {
   symbol "n" in [0, inf]
   source 0 = "a" : "SequenceAt"
-  method "main" {
+  method "main" graph "" weight 1 {
     input %s : seq(fp32[n, 2])
     input %o : opt(seq(string[?]))
     const %i : int64[] dense [-1]
