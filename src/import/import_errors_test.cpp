@@ -20,6 +20,7 @@ using tessera::testing::kInt64;
 using tessera::testing::OnnxModel;
 using tessera::testing::set_floats;
 using tessera::testing::set_ints;
+using tessera::testing::set_tensor_type;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 
@@ -334,6 +335,16 @@ TEST(ImportErrors, DeclaredTypesThatContradict) {
   shape.graph().clear_output();
   shape.output("y", kFloat, {5});
   EXPECT_EQ(import_error(shape), "graph output 'y': declared fp32[5], inferred fp32[4]");
+  OnnxModel element(17);
+  element.input("x", kFloat, {4});
+  element.node("SequenceConstruct", {"x"}, {"s"}, "c");
+  auto& output = *element.graph().add_output();
+  output.set_name("s");
+  set_tensor_type(*output.mutable_type()->mutable_sequence_type()->mutable_elem_type(), kInt64,
+                  {4});
+  EXPECT_EQ(import_error(element),
+            "node 'c' (SequenceConstruct): value 's': declared seq(int64[4]), inferred "
+            "seq(fp32[4])");
 }
 
 // ---- Initializers -------------------------------------------------------------------------------

@@ -19,6 +19,7 @@ using tessera::testing::kInt64;
 using tessera::testing::OnnxModel;
 using tessera::testing::set_floats;
 using tessera::testing::set_ints;
+using tessera::testing::set_tensor_type;
 using tessera::testing::type_of;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
@@ -45,6 +46,31 @@ TEST(Import, KeepsNamesOfTheInterface) {
   EXPECT_EQ(type_of(graph, "y"), "fp32[2, 3]");
   EXPECT_EQ(module.methods.front().name, "main");
   EXPECT_EQ(graph.nodes().front()->name, "r");
+}
+
+TEST(Import, CarriesSequencesAndOptionals) {
+  OnnxModel model(18);
+  auto& words = *model.graph().add_input();
+  words.set_name("s");
+  set_tensor_type(*words.mutable_type()->mutable_sequence_type()->mutable_elem_type(), kFloat,
+                  {"", 2});
+  auto& maybe = *model.graph().add_input();
+  maybe.set_name("o");
+  set_tensor_type(*maybe.mutable_type()->mutable_optional_type()->mutable_elem_type(), kInt64, {});
+  model.node("OptionalGetElement", {"o"}, {"i"});
+  model.node("SequenceAt", {"s", "i"}, {"x"});
+  model.node("SequenceErase", {"s", "i"}, {"rest"});
+  model.node("OptionalHasElement", {""}, {"none"});
+  model.output("x", kFloat, {"", 2});
+  model.output("rest");
+  model.output("none");
+  const ir::Module module = import_model(model);
+  const ir::Graph& graph = graph_of(module);
+  EXPECT_EQ(type_of(graph, "s"), "seq(fp32[s_d0, 2])");
+  EXPECT_EQ(type_of(graph, "o"), "opt(int64[])");
+  EXPECT_EQ(type_of(graph, "x"), "fp32[element, 2]");
+  EXPECT_EQ(type_of(graph, "rest"), "seq(fp32[s_d0, 2])");
+  EXPECT_EQ(type_of(graph, "none"), "bool[]");
 }
 
 TEST(Import, NamesNodesWithoutANameByOperatorAndIndex) {

@@ -18,6 +18,13 @@ void collect_names(const onnx::TypeProto& type, std::set<std::string, std::less<
   }
 }
 
+// Kind and dtype all the way down; an unknown dtype agrees with all.
+bool same_kind(const ValueType& inferred, const ValueType& hint) {
+  if (inferred.kind != hint.kind) return false;
+  if (!inferred.is_tensor()) return same_kind(*inferred.element, *hint.element);
+  return inferred.dtype == DType::kUndefined || inferred.dtype == hint.dtype;
+}
+
 }  // namespace
 
 void TypeReader::reserve_names(const onnx::GraphProto& graph) {
@@ -122,10 +129,7 @@ Status apply_hint(ValueType& inferred, const ValueType& hint, std::string_view v
     inferred = reader.complete(hint, value_name);
     return {};
   }
-  const bool agrees =
-      inferred.kind == hint.kind && (!inferred.is_tensor() || inferred.dtype == DType::kUndefined ||
-                                     inferred.dtype == hint.dtype);
-  if (!agrees) {
+  if (!same_kind(inferred, hint)) {
     return fail(ErrorCode::kInvalidArgument,
                 fmt::format("value '{}': declared {}, inferred {}", value_name, hint.to_string(),
                             inferred.to_string()));

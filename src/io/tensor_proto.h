@@ -5,9 +5,8 @@
 
 #include <filesystem>
 #include <string_view>
-#include <vector>
 
-#include "base/shape.h"
+#include "base/run_value.h"
 #include "base/tensor.h"
 
 namespace onnx {
@@ -30,23 +29,16 @@ Result<Tensor> tensor_from_proto(onnx::TensorProto&& proto);
 // Writes raw_data (string_data for strings). Replaces what `proto` held.
 void tensor_to_proto(const Tensor& tensor, std::string_view name, onnx::TensorProto& proto);
 
-// What a data file can hold.
-struct DataValue {
-  ValueType::Kind kind = ValueType::Kind::kTensor;
-  Tensor tensor;                    // tensors only
-  std::vector<DataValue> elements;  // of a sequence; none or one of an optional
-};
-
-Result<DataValue> sequence_from_proto(onnx::SequenceProto&& proto);
-Result<DataValue> optional_from_proto(onnx::OptionalProto&& proto);
+Result<RunValue> sequence_from_proto(onnx::SequenceProto&& proto);
+Result<RunValue> optional_from_proto(onnx::OptionalProto&& proto);
 
 // Files with one message. The bytes do not say which: `kind` is that of the type in the model.
-// Errors name the path; maps and sparse tensors are not supported.
+// Errors name the path: a message of another kind as far as it shows, maps, sparse tensors.
 Result<Tensor> read_tensor_pb(const std::filesystem::path& path);
-Result<DataValue> read_value_pb(const std::filesystem::path& path, ValueType::Kind kind);
+Result<RunValue> read_value_pb(const std::filesystem::path& path, ValueType::Kind kind);
 Status write_tensor_pb(const std::filesystem::path& path, const Tensor& tensor,
                        std::string_view name);
-Status write_value_pb(const std::filesystem::path& path, const DataValue& value,
+Status write_value_pb(const std::filesystem::path& path, const RunValue& value,
                       std::string_view name);
 
 }  // namespace tessera::io

@@ -174,11 +174,11 @@ TEST(TensorProtoTest, Errors) {
   EXPECT_EQ(error_of(wide), "uint64_data[0] is 4294967296, which does not fit uint32");
 }
 
-DataValue value_of(Tensor tensor) {
+RunValue value_of(Tensor tensor) {
   return {Kind::kTensor, std::move(tensor), {}};
 }
 
-bool same(const DataValue& a, const DataValue& b) {
+bool same(const RunValue& a, const RunValue& b) {
   if (a.kind != b.kind || !a.tensor.equals(b.tensor) || a.elements.size() != b.elements.size()) {
     return false;
   }
@@ -191,10 +191,10 @@ bool same(const DataValue& a, const DataValue& b) {
 TEST(ValueFileTest, RoundTrips) {
   const testing::TempDir dir;
   const auto path = dir / "v.pb";
-  const DataValue a = value_of(tensor_of<float>(DType::kFp32, {2}, {1, 2}));
-  const DataValue b = value_of(tensor_of<std::int64_t>(DType::kInt64, {}, {3}));
-  const DataValue pair{Kind::kSequence, {}, {a, b}};
-  const DataValue values[] = {
+  const RunValue a = value_of(tensor_of<float>(DType::kFp32, {2}, {1, 2}));
+  const RunValue b = value_of(tensor_of<std::int64_t>(DType::kInt64, {}, {3}));
+  const RunValue pair{Kind::kSequence, {}, {a, b}};
+  const RunValue values[] = {
       a,
       pair,
       {Kind::kSequence, {}, {}},
@@ -204,7 +204,7 @@ TEST(ValueFileTest, RoundTrips) {
       {Kind::kOptional, {}, {pair}},
       {Kind::kSequence, {}, {{Kind::kOptional, {}, {b}}, {Kind::kOptional, {}, {}}}},
       {Kind::kOptional, {}, {{Kind::kOptional, {}, {b}}}}};
-  for (const DataValue& value : values) {
+  for (const RunValue& value : values) {
     ASSERT_TRUE(write_value_pb(path, value, "v").has_value());
     const auto back = read_value_pb(path, value.kind);
     ASSERT_TRUE(back.has_value()) << back.error().to_string();
@@ -237,6 +237,13 @@ TEST(ValueFileTest, ErrorsNameThePathAndTheElement) {
   sequence.add_map_values();
   dir.write("v.pb", sequence.SerializeAsString());
   EXPECT_EQ(error(Kind::kSequence), path.string() + ": maps are not supported in data files");
+  dir.write("v.pb", proto_of(DType::kFp32, {0}).SerializeAsString() + "\x42\x01x"s);
+  EXPECT_EQ(
+      error(Kind::kSequence),
+      path.string() + ": expected the message SequenceProto, found fields that it does not have");
+  EXPECT_EQ(
+      error(Kind::kOptional),
+      path.string() + ": expected the message OptionalProto, found fields that it does not have");
   onnx::OptionalProto optional;
   optional.mutable_sparse_tensor_value();
   dir.write("v.pb", optional.SerializeAsString());

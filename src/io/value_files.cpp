@@ -31,6 +31,16 @@ Result<Message> parse_message(std::span<const std::byte> bytes, std::string_view
   return message;
 }
 
+// Sequences and optionals have few fields: others say that the file holds another message, which
+// would read as an empty value.
+template <typename Message>
+Result<Message> parse_collection(std::span<const std::byte> bytes, std::string_view name) {
+  TESSERA_ASSIGN(Message message, parse_message<Message>(bytes, name));
+  if (message.unknown_fields().empty()) return message;
+  return fail(ErrorCode::kInvalidArgument,
+              "expected the message " + std::string(name) + ", found fields that it does not have");
+}
+
 template <typename Message>
 Status write_message(const std::filesystem::path& path, const Message& message) {
   std::string bytes;
@@ -41,13 +51,9 @@ Status write_message(const std::filesystem::path& path, const Message& message) 
   return write_file_atomically(path, bytes);
 }
 
-DataValue tensor_value(Tensor tensor) {
-  return {Kind::kTensor, std::move(tensor), {}};
-}
-
-// Appends what each message of `field` holds; `convert` gives a Result<DataValue>.
+// Appends what each message of `field` holds; `convert` gives a Result<RunValue>.
 template <typename Field, typename Convert>
-Status append_elements(Field& field, DataValue& into, const Convert& convert) {
+Status append_elements(Field& field, RunValue& into, const Convert& convert) {
   for (int i = 0; i < field.size(); ++i) {
     auto element = convert(std::move(*field.Mutable(i)));
     if (!element) {
@@ -59,20 +65,20 @@ Status append_elements(Field& field, DataValue& into, const Convert& convert) {
   return {};
 }
 
-Result<DataValue> value_from_tensor(onnx::TensorProto&& proto) {
+Result<RunValue> value_from_tensor(onnx::TensorProto&& proto) {
   TESSERA_ASSIGN(Tensor tensor, tensor_from_proto(std::move(proto)));
-  return tensor_value(std::move(tensor));
+  return RunValue::of(std::move(tensor));
 }
 
-void to_proto(const DataValue& value, onnx::SequenceProto& proto);
-void to_proto(const DataValue& value, onnx::OptionalProto& proto);
+void to_proto(const RunValue& value, onnx::SequenceProto& proto);
+void to_proto(const RunValue& value, onnx::OptionalProto& proto);
 
-void to_proto(const DataValue& value, onnx::SequenceProto& proto) {
+void to_proto(const RunValue& value, onnx::SequenceProto& proto) {
   const Kind kind = value.elements.empty() ? Kind::kTensor : value.elements.front().kind;
   proto.set_elem_type(kind == Kind::kTensor     ? onnx::SequenceProto::TENSOR
                       : kind == Kind::kSequence ? onnx::SequenceProto::SEQUENCE
                                                 : onnx::SequenceProto::OPTIONAL);
-  for (const DataValue& element : value.elements) {
+  for (const RunValue& element : value.elements) {
     TESSERA_CHECK(element.kind == kind);
     switch (kind) {
       case Kind::kTensor: tensor_to_proto(element.tensor, "", *proto.add_tensor_values()); break;
@@ -82,12 +88,12 @@ void to_proto(const DataValue& value, onnx::SequenceProto& proto) {
   }
 }
 
-void to_proto(const DataValue& value, onnx::OptionalProto& proto) {
+void to_proto(const RunValue& value, onnx::OptionalProto& proto) {
   if (value.elements.empty()) {
     proto.set_elem_type(onnx::OptionalProto::UNDEFINED);
     return;
   }
-  const DataValue& element = value.elements.front();
+  const RunValue& element = value.elements.front();
   switch (element.kind) {
     case Kind::kTensor:
       proto.set_elem_type(onnx::OptionalProto::TENSOR);
@@ -101,18 +107,18 @@ void to_proto(const DataValue& value, onnx::OptionalProto& proto) {
   }
 }
 
-Result<DataValue> parse_value(std::span<const std::byte> bytes, Kind kind) {
+Result<RunValue> parse_value(std::span<const std::byte> bytes, Kind kind) {
   switch (kind) {
     case Kind::kTensor: {
       TESSERA_ASSIGN(auto proto, parse_message<onnx::TensorProto>(bytes, "TensorProto"));
       return value_from_tensor(std::move(proto));
     }
     case Kind::kSequence: {
-      TESSERA_ASSIGN(auto proto, parse_message<onnx::SequenceProto>(bytes, "SequenceProto"));
+      TESSERA_ASSIGN(auto proto, parse_collection<onnx::SequenceProto>(bytes, "SequenceProto"));
       return sequence_from_proto(std::move(proto));
     }
     case Kind::kOptional: {
-      TESSERA_ASSIGN(auto proto, parse_message<onnx::OptionalProto>(bytes, "OptionalProto"));
+      TESSERA_ASSIGN(auto proto, parse_collection<onnx::OptionalProto>(bytes, "OptionalProto"));
       return optional_from_proto(std::move(proto));
     }
   }
@@ -121,20 +127,20 @@ Result<DataValue> parse_value(std::span<const std::byte> bytes, Kind kind) {
 
 }  // namespace
 
-Result<DataValue> sequence_from_proto(onnx::SequenceProto&& proto) {
+Result<RunValue> sequence_from_proto(onnx::SequenceProto&& proto) {
   if (proto.sparse_tensor_values_size() != 0) return unsupported("sparse tensors");
   if (proto.map_values_size() != 0) return unsupported("maps");
-  DataValue sequence{Kind::kSequence, {}, {}};
+  RunValue sequence = RunValue::sequence({});
   TESSERA_TRY(append_elements(*proto.mutable_tensor_values(), sequence, value_from_tensor));
   TESSERA_TRY(append_elements(*proto.mutable_sequence_values(), sequence, sequence_from_proto));
   TESSERA_TRY(append_elements(*proto.mutable_optional_values(), sequence, optional_from_proto));
   return sequence;
 }
 
-Result<DataValue> optional_from_proto(onnx::OptionalProto&& proto) {
+Result<RunValue> optional_from_proto(onnx::OptionalProto&& proto) {
   if (proto.has_sparse_tensor_value()) return unsupported("sparse tensors");
   if (proto.has_map_value()) return unsupported("maps");
-  DataValue optional{Kind::kOptional, {}, {}};
+  RunValue optional = RunValue::optional({});
   if (proto.has_tensor_value()) {
     TESSERA_ASSIGN(auto element, value_from_tensor(std::move(*proto.mutable_tensor_value())));
     optional.elements.push_back(std::move(element));
@@ -148,7 +154,7 @@ Result<DataValue> optional_from_proto(onnx::OptionalProto&& proto) {
   return optional;
 }
 
-Result<DataValue> read_value_pb(const std::filesystem::path& path, Kind kind) {
+Result<RunValue> read_value_pb(const std::filesystem::path& path, Kind kind) {
   TESSERA_ASSIGN(const auto file, MappedFile::open(path));  // its errors name the path
   auto value = parse_value(file->bytes(), kind);
   if (!value) return tl::unexpected(in_context(std::move(value).error(), path.string()));
@@ -156,7 +162,7 @@ Result<DataValue> read_value_pb(const std::filesystem::path& path, Kind kind) {
 }
 
 Result<Tensor> read_tensor_pb(const std::filesystem::path& path) {
-  TESSERA_ASSIGN(DataValue value, read_value_pb(path, Kind::kTensor));
+  TESSERA_ASSIGN(RunValue value, read_value_pb(path, Kind::kTensor));
   return std::move(value.tensor);
 }
 
@@ -167,7 +173,7 @@ Status write_tensor_pb(const std::filesystem::path& path, const Tensor& tensor,
   return write_message(path, proto);
 }
 
-Status write_value_pb(const std::filesystem::path& path, const DataValue& value,
+Status write_value_pb(const std::filesystem::path& path, const RunValue& value,
                       std::string_view name) {
   if (value.kind == Kind::kTensor) return write_tensor_pb(path, value.tensor, name);
   if (value.kind == Kind::kSequence) {

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "ir/text.h"
+#include "ir/verify.h"
 #include "ops/op_table.h"
 
 namespace tessera::ir {
@@ -56,6 +57,28 @@ TEST(Infer, KeepsWhatOnlyTheModelKnows) {
   Module module = parsed("input %x : fp32[?] %y = Relu(%x) : fp32[2, 3] output %y");
   ASSERT_TRUE(infer(module));
   EXPECT_EQ(type_of(module, "y"), "fp32[2, 3]");
+}
+
+TEST(Infer, TypesSequencesAndOptionalsAndKeepsThemWhenAskedAgain) {
+  Module module = parsed(
+      "input %a : fp32[n, 2] input %b : fp32[3, 2] const %i : int64[] dense [0] "
+      "%s = SequenceConstruct(%a, %b) %t = SequenceInsert(%s, %b, %i) %x = SequenceAt(%t, %i) "
+      "%z = SequenceAt(%t, %i) %o = Optional(%t) %q = OptionalGetElement(%o) "
+      "%y = ConcatFromSequence(%q) {axis = 0} output %x output %y output %z");
+  for (int round = 0; round < 2; ++round) {
+    const auto unknown = infer(module);
+    ASSERT_TRUE(unknown) << unknown.error().to_string();
+    EXPECT_EQ(type_of(module, "t"), "seq(fp32[n, 2])");
+    EXPECT_EQ(type_of(module, "x"), "fp32[element, 2]");
+    EXPECT_EQ(type_of(module, "z"), "fp32[element_1, 2]") << "another element, another size";
+    EXPECT_EQ(type_of(module, "q"), "seq(fp32[n, 2])");
+    EXPECT_EQ(type_of(module, "y"), "fp32[joined, 2]");
+    EXPECT_TRUE(verify(module));
+  }
+  EXPECT_EQ(error_of("input %a : fp32[n] %s = SequenceConstruct(%a) : seq(int64[n]) name \"s\" "
+                     "output %s"),
+            "node 's' (SequenceConstruct): output 'output_sequence' ('s'): declared "
+            "seq(int64[n]), inferred seq(fp32[n])");
 }
 
 TEST(Infer, ContradictionsNameBothSides) {

@@ -52,6 +52,27 @@ TEST(IrText, PrintsAndParsesBackTheSameText) {
   EXPECT_EQ(print(parsed(kSmall)), kSmall);
 }
 
+TEST(IrText, CarriesSequencesAndOptionals) {
+  constexpr const char* kText = R"(tessera.ir 1
+module "m" {
+  symbol "n" in [0, inf]
+  source 0 = "a" : "SequenceAt"
+  method "main" graph "" weight 1 {
+    input %s : seq(fp32[n, 2])
+    input %o : opt(seq(string[?]))
+    const %i : int64[] dense [-1]
+    %x = SequenceAt(%s, %i) : fp32[?] name "a" origins [0]
+    %e = Optional() {type = type fp32[2]} : opt(fp32[2]) name "e" origins [0]
+    %q = OptionalGetElement(%o) : seq(string[?]) name "q" origins [0]
+    output %x
+    output %e
+    output %q
+  }
+}
+)";
+  EXPECT_EQ(print(parsed(kText)), kText);
+}
+
 TEST(IrText, ReadsWhatItSays) {
   const Module module = parsed(kSmall);
   ASSERT_EQ(module.methods.size(), 1U);

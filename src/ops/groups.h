@@ -49,6 +49,13 @@ std::vector<OpSchema> resize_ops();
 std::vector<OpSchema> softmax_ops();
 std::vector<OpSchema> recurrent_ops();
 
+// sequence/
+std::vector<OpSchema> sequence_ops();
+std::vector<OpSchema> sequence_split_ops();
+std::vector<OpSchema> optional_ops();
+std::vector<OpSchema> text_ops();
+std::vector<OpSchema> regex_ops();
+
 // control/
 std::vector<OpSchema> control_ops();
 

@@ -47,6 +47,12 @@ constexpr GroupFn kGroups[] = {
     resize_ops,
     softmax_ops,
     recurrent_ops,
+    // sequence
+    sequence_ops,
+    sequence_split_ops,
+    optional_ops,
+    text_ops,
+    regex_ops,
     // control
     control_ops,
 };

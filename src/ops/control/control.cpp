@@ -13,15 +13,23 @@
 namespace tessera::ops {
 namespace {
 
+bool same_kind(const ValueType& a, const ValueType& b) {
+  if (a.kind != b.kind) return false;
+  return a.is_tensor() ? a.dtype == b.dtype : same_kind(*a.element, *b.element);
+}
+
+Status check_kind(const ValueType& a, const ValueType& b, const std::string& what) {
+  if (same_kind(a, b)) return {};
+  return fail(ErrorCode::kInvalidArgument,
+              fmt::format("{}: expected {}, found {}", what, a.to_string(), b.to_string()));
+}
+
 // The most special type that both are: sizes that differ become new symbols, ranks that differ are
 // unknown.
 Result<ValueType> common_type(const InferContext& context, const ValueType& a, const ValueType& b,
                               const std::string& what) {
   if (a == b) return a;
-  if (a.kind != b.kind || (a.is_tensor() && a.dtype != b.dtype)) {
-    return fail(ErrorCode::kInvalidArgument,
-                fmt::format("{}: expected {}, found {}", what, a.to_string(), b.to_string()));
-  }
+  TESSERA_TRY(check_kind(a, b, what));
   if (!a.is_tensor()) {
     TESSERA_ASSIGN(ValueType element, common_type(context, *a.element, *b.element, what));
     return a.kind == ValueType::Kind::kSequence ? ValueType::sequence(std::move(element))
@@ -77,26 +85,37 @@ struct Carried {
   std::set<std::size_t> free_dims;  // sizes that change from one iteration to the next
 };
 
+// The tensor inside of a sequence or an optional; a tensor itself.
+const ValueType& innermost(const ValueType& type) {
+  return type.is_tensor() ? type : innermost(*type.element);
+}
+
+ValueType with_innermost(const ValueType& type, ValueType tensor) {
+  if (type.is_tensor()) return tensor;
+  ValueType element = with_innermost(*type.element, std::move(tensor));
+  return type.kind == ValueType::Kind::kSequence ? ValueType::sequence(std::move(element))
+                                                 : ValueType::optional(std::move(element));
+}
+
 // Makes the type general enough for what the body gives; whether that changed it. Each change frees
 // a size or the rank, so this comes to an end.
 Result<bool> widen(const InferContext& context, Carried& carried, const ValueType& given,
                    const std::string& what) {
-  ValueType& type = carried.type;
-  if (!type.is_tensor() || !given.is_tensor() || type.dtype != given.dtype) {
-    TESSERA_TRY(common_type(context, type, given, what).map([](const ValueType&) {}));
-    return false;
-  }
-  if (!type.shape) return false;
-  if (!given.shape || given.shape->size() != type.shape->size()) {
-    type.shape.reset();
-    return true;
-  }
+  TESSERA_TRY(check_kind(carried.type, given, what));
+  ValueType tensor = innermost(carried.type);
+  const std::optional<Shape>& found = innermost(given).shape;
+  if (!tensor.shape) return false;
   bool changed = false;
-  for (std::size_t d = 0; d < type.shape->size(); ++d) {
-    if ((*type.shape)[d] == (*given.shape)[d] || !carried.free_dims.insert(d).second) continue;
-    (*type.shape)[d] = context.fresh_symbol("carried");
+  if (!found || found->size() != tensor.shape->size()) {
+    tensor.shape.reset();
     changed = true;
   }
+  for (std::size_t d = 0; tensor.shape && d < tensor.shape->size(); ++d) {
+    if ((*tensor.shape)[d] == (*found)[d] || !carried.free_dims.insert(d).second) continue;
+    (*tensor.shape)[d] = context.fresh_symbol("carried");
+    changed = true;
+  }
+  carried.type = with_innermost(carried.type, std::move(tensor));
   return changed;
 }
 
@@ -126,9 +145,11 @@ Result<std::vector<ValueType>> infer_carried(InferContext& context, std::vector<
   }
   // A size that changes is another one after the loop than before its last iteration.
   for (std::size_t i = 0; i < count; ++i) {
-    for (const std::size_t d : carried[i].free_dims) {
-      if (formal[first + i].shape) (*formal[first + i].shape)[d] = context.fresh_symbol("carried");
-    }
+    ValueType tensor = innermost(formal[first + i]);
+    if (!tensor.shape) continue;
+    for (const std::size_t d : carried[i].free_dims)
+      (*tensor.shape)[d] = context.fresh_symbol("carried");
+    formal[first + i] = with_innermost(formal[first + i], std::move(tensor));
   }
   return types;
 }

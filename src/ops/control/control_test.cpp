@@ -61,6 +61,31 @@ TEST(Loop, ForgetsARankThatChanges) {
             "fp32[?]");
 }
 
+TEST(Loop, FreesSizesInsideOfSequencesAndOptionals) {
+  const auto grows = [](std::size_t, Types inputs) -> Answer {
+    Shape grown = *inputs[2].element->shape;
+    grown[0] = grown[0] + Dim(1);
+    const ValueType tensor = ValueType::tensor(DType::kFp32, grown);
+    const bool is_sequence = inputs[2].kind == ValueType::Kind::kSequence;
+    return std::vector{type("bool[]"),
+                       is_sequence ? ValueType::sequence(tensor) : ValueType::optional(tensor)};
+  };
+  EXPECT_EQ(
+      infer_text("Loop", {typed("int64[]"), omitted(), typed("seq(fp32[2, 3])")}, {}, 1, grows),
+      "seq(fp32[_1, 3])");
+  EXPECT_EQ(
+      infer_text("Loop", {typed("int64[]"), omitted(), typed("opt(fp32[n, 3])")}, {}, 1, grows),
+      "opt(fp32[_1, 3])");
+  const auto other = [](std::size_t, Types) -> Answer {
+    return std::vector{type("bool[]"), type("seq(fp32[5])")};
+  };
+  EXPECT_EQ(
+      infer_text("Loop", {typed("int64[]"), omitted(), typed("seq(fp32[2, 3])")}, {}, 1, other),
+      "seq(fp32[?])");
+  EXPECT_EQ(infer_text("Loop", {typed("int64[]"), omitted(), typed("fp32[2, 3]")}, {}, 1, other),
+            "output 1 of body 'body': expected fp32[2, 3], found seq(fp32[5])");
+}
+
 TEST(Loop, CountsTheOutputsOfItsBody) {
   const auto body = [](std::size_t, Types) -> Answer { return std::vector{type("bool[]")}; };
   EXPECT_EQ(infer_text("Loop", {typed("int64[]"), omitted(), typed("fp32[1]")}, {}, 1, body),

@@ -18,14 +18,16 @@ void copy_unless_same(const TensorView& input, const MutableTensorView& output) 
   if (output.data != input.data) copy_elements(input, output);
 }
 
+// Sequences and optionals pass too.
 Status identity_kernel(KernelContext& context) {
+  const RunValue* value = context.value(0);
+  if (value != nullptr && !value->is_tensor()) return context.set_value(0, *value);
   TESSERA_ASSIGN(const TensorView* input, kernel_input(context, 0));
   TESSERA_ASSIGN(const MutableTensorView output, context.output(0, input->dtype, input->dims));
   copy_unless_same(*input, output);
   return {};
 }
 
-// Sequences and optionals pass too.
 Status infer_identity(InferContext& context) {
   if (!has_input(context, 0)) return input_error(context, 0, "expected a value, found none");
   if (!context.outputs.empty()) context.outputs[0] = context.inputs[0].type;

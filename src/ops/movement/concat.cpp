@@ -13,32 +13,6 @@
 namespace tessera::ops {
 namespace {
 
-// Copies `outer` rows of row_count elements between tensors whose rows lie at different distances.
-struct RowCopy {
-  std::int64_t outer = 0;
-  std::int64_t row_count = 0;
-  std::int64_t from_begin = 0;
-  std::int64_t from_step = 0;
-  std::int64_t to_begin = 0;
-  std::int64_t to_step = 0;
-};
-
-Status copy_rows(KernelContext& context, const TensorView& from, const MutableTensorView& to,
-                 const RowCopy& rows) {
-  return dispatch_elements(from.dtype, [&](auto tag) -> Status {
-    using T = typename decltype(tag)::type;
-    const std::int64_t grain =
-        std::max<std::int64_t>(1, kGrain / std::max<std::int64_t>(1, rows.row_count));
-    context.parallel_for(rows.outer, grain, [&](std::int64_t begin, std::int64_t end) {
-      for (std::int64_t i = begin; i < end; ++i) {
-        std::copy_n(from.as<T>() + rows.from_begin + i * rows.from_step, rows.row_count,
-                    to.as<T>() + rows.to_begin + i * rows.to_step);
-      }
-    });
-    return {};
-  });
-}
-
 // ---- Concat
 // -------------------------------------------------------------------------------------------------
 

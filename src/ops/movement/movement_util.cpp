@@ -57,6 +57,22 @@ AxisSplit split_at(const Dims& dims, std::int64_t axis) {
   return {count_between(dims, 0, at), dims[at], count_between(dims, at + 1, dims.size())};
 }
 
+Status copy_rows(KernelContext& context, const TensorView& from, const MutableTensorView& to,
+                 const RowCopy& rows) {
+  return dispatch_elements(from.dtype, [&](auto tag) -> Status {
+    using T = typename decltype(tag)::type;
+    const std::int64_t grain =
+        std::max<std::int64_t>(1, kGrain / std::max<std::int64_t>(1, rows.row_count));
+    context.parallel_for(rows.outer, grain, [&](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t i = begin; i < end; ++i) {
+        std::copy_n(from.as<T>() + rows.from_begin + i * rows.from_step, rows.row_count,
+                    to.as<T>() + rows.to_begin + i * rows.to_step);
+      }
+    });
+    return {};
+  });
+}
+
 Result<std::int64_t> kernel_axis(const KernelContext& context, std::string_view name,
                                  std::int64_t fallback, std::size_t rank) {
   return normalize_axis(context.attributes().get_int(name, fallback),

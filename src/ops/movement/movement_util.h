@@ -34,6 +34,18 @@ struct AxisSplit {
 };
 AxisSplit split_at(const Dims& dims, std::int64_t axis);
 
+// Copies `outer` rows of row_count elements between tensors whose rows lie at different distances.
+struct RowCopy {
+  std::int64_t outer = 0;
+  std::int64_t row_count = 0;
+  std::int64_t from_begin = 0;
+  std::int64_t from_step = 0;
+  std::int64_t to_begin = 0;
+  std::int64_t to_step = 0;
+};
+Status copy_rows(KernelContext& context, const TensorView& from, const MutableTensorView& to,
+                 const RowCopy& rows);
+
 // The axis attribute of a kernel, checked against the rank.
 Result<std::int64_t> kernel_axis(const KernelContext& context, std::string_view name,
                                  std::int64_t fallback, std::size_t rank);
