@@ -47,6 +47,7 @@ constexpr GroupFn kGroups[] = {
     resize_ops,
     softmax_ops,
     recurrent_ops,
+    detection_ops,
     // control
     control_ops,
 };
