@@ -108,8 +108,9 @@ Status Executor::bind_input(std::string_view name, DType dtype, std::span<const 
   TESSERA_ASSIGN(const std::size_t index, find_interface(decls, name, "input"));
   const ValueType& type = decls[index].type;
   if (dtype != type.dtype)
-    return fail(ErrorCode::kInvalidArgument, fmt::format("input '{}': expected {}, found {}", name,
-                                                         to_string(type.dtype), to_string(dtype)));
+    return fail(ErrorCode::kInvalidArgument,
+                fmt::format("input '{}': expected element type {}, found {}", name,
+                            to_string(type.dtype), to_string(dtype)));
   if (dims.size() != type.shape->size())
     return fail(
         ErrorCode::kInvalidArgument,
