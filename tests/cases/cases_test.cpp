@@ -7,11 +7,13 @@
 #include <algorithm>
 #include <iostream>
 
+#include "base/glob.h"
 #include "cases/case_file.h"
 #include "cases/isolate.h"
 #include "cases/judges.h"
 #include "cases/not_built.h"
 #include "cases/summary.h"
+#include "testing/shared_data.h"
 
 namespace tessera::testing {
 namespace {
@@ -54,6 +56,28 @@ INSTANTIATE_TEST_SUITE_P(Shared, Cases, ::testing::ValuesIn(case_folders(cases_d
                                '_');
                            return name;
                          });
+
+// An entry for a case or a key that is not there could never become stale.
+TEST(NotBuiltTable, EveryEntryNamesACaseAndAKeyOfIt) {
+  TESSERA_SHARED_OR_SKIP(root, "cases");
+  std::vector<Case> cases;
+  for (const auto& folder : case_folders(root)) {
+    auto tested = read_case(folder);
+    ASSERT_TRUE(tested) << tested.error().to_string();
+    cases.push_back(*std::move(tested));
+  }
+  for (const NotBuilt& entry : not_built()) {
+    EXPECT_NE(entry.reason, "");
+    EXPECT_TRUE(std::ranges::any_of(cases,
+                                    [&](const Case& tested) {
+                                      std::vector<std::string> keys = keys_of(tested);
+                                      keys.insert(keys.end(), {"*", "values"});
+                                      return glob_matches(entry.cases, tested.folder_name) &&
+                                             std::ranges::find(keys, entry.key) != keys.end();
+                                    }))
+        << entry.cases << " " << entry.key;
+  }
+}
 
 TEST(CasesFolder, IsThere) {
   if (!std::filesystem::exists(cases_dir())) GTEST_SKIP() << "not here: " << cases_dir();
