@@ -23,6 +23,7 @@ void add_bench(CLI::App& app, Action& action);
 void add_report(CLI::App& app, Action& action);
 void add_plan(CLI::App& app, Action& action);
 void add_dump(CLI::App& app, Action& action);
+void add_opt(CLI::App& app, Action& action);
 void add_measure(CLI::App& app, Action& action);
 void add_devices(CLI::App& app, Action& action);
 void add_solve(CLI::App& app, Action& action);

@@ -32,7 +32,7 @@ int main(int argc, char** argv) {
   app.require_subcommand(1);
   Action action;
   for (auto* add : {add_inspect, add_compile, add_run, add_bench, add_report, add_plan, add_dump,
-                    add_measure, add_devices, add_solve, add_allocate})
+                    add_opt, add_measure, add_devices, add_solve, add_allocate})
     add(app, action);
   if (const std::string problem = unknown_command(app, argc, argv); !problem.empty()) {
     say("tessera: " + problem);

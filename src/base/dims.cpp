@@ -40,7 +40,7 @@ Result<std::int64_t> checked_numel(const Dims& dims) {
     const auto product = checked_mul(count, dim);
     if (!product) {
       return fail(ErrorCode::kOutOfRange,
-                  "the number of elements of " + listed(dims) + " exceeds 63 bits");
+                  "the number of elements of " + listed(dims) + " overflows 63 bits");
     }
     count = *product;
   }

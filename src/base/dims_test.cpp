@@ -15,7 +15,7 @@ TEST(DimsTest, Numel) {
             "dim 1 of [2, -1] is negative; expected at least 0");
   EXPECT_EQ(checked_numel({0, -1}).error().code, ErrorCode::kInvalidArgument);
   EXPECT_EQ(checked_numel({INT64_MAX, 2}).error().to_string(),
-            "the number of elements of [9223372036854775807, 2] exceeds 63 bits");
+            "the number of elements of [9223372036854775807, 2] overflows 63 bits");
 }
 
 TEST(DimsTest, Nbytes) {

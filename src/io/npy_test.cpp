@@ -167,7 +167,7 @@ TEST(NpyTest, Errors) {
   EXPECT_EQ(error_of(npy_file(dict_of("<f8", "(9223372036854775807,)"), "")),
             "expected more than 2^63 bytes for '<f8' of shape 9223372036854775807, found 0");
   EXPECT_EQ(error_of(npy_file(dict_of("<f8", "(4294967296, 4294967296)"), "")),
-            "the number of elements of [4294967296, 4294967296] exceeds 63 bits");
+            "the number of elements of [4294967296, 4294967296] overflows 63 bits");
   EXPECT_EQ(error_of(npy_file(dict_of("<f8", "(-1,)"), "")),
             "expected a size in the npy header, found '-1,), }'");
   EXPECT_EQ(error_of(npy_file(dict_of("<f8", "(99999999999999999999,)"), "")),

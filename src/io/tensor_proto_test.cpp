@@ -149,7 +149,7 @@ TEST(TensorProtoTest, Errors) {
   EXPECT_EQ(error_of(proto_of(DType::kFp64, {INT64_MAX})),
             "the bytes of fp64[9223372036854775807] exceed 63 bits");
   EXPECT_EQ(error_of(proto_of(DType::kFp32, {INT64_MAX, 2})),
-            "the number of elements of [9223372036854775807, 2] exceeds 63 bits");
+            "the number of elements of [9223372036854775807, 2] overflows 63 bits");
   EXPECT_EQ(error_of(proto_of(DType::kInt8, {std::int64_t{1} << 62})),
             "expected 4611686018427387904 bytes for int8[4611686018427387904], found 0");
 

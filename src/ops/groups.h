@@ -48,6 +48,7 @@ std::vector<OpSchema> product_ops();
 std::vector<OpSchema> resize_ops();
 std::vector<OpSchema> softmax_ops();
 std::vector<OpSchema> recurrent_ops();
+std::vector<OpSchema> detection_ops();
 
 // sequence/
 std::vector<OpSchema> sequence_ops();

@@ -53,6 +53,7 @@ constexpr GroupFn kGroups[] = {
     optional_ops,
     text_ops,
     regex_ops,
+    detection_ops,
     // control
     control_ops,
 };

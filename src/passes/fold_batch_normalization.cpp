@@ -98,11 +98,24 @@ bool holds(double value, double rounded) {
   return std::isfinite(rounded) && (rounded != 0 || value == 0);
 }
 
+// The largest error of rounding to a dtype, relative to the number.
+double unit_roundoff(DType dtype) {
+  switch (dtype) {
+    case DType::kFp16: return 0x1p-11;
+    case DType::kBf16: return 0x1p-8;
+    case DType::kFp64: return 0x1p-53;
+    default: return 0x1p-24;
+  }
+}
+
 tl::unexpected<Error> out_of_range(DType dtype, double value, std::string_view what,
                                    std::size_t channel) {
-  const bool is_small = std::isfinite(round_to(dtype, value));
-  return declined("a folded {} of channel {}, {:.6g}, {} {}", what, channel, value,
-                  is_small ? "becomes zero in" : "leaves the range of", to_string(dtype));
+  const double rounded = round_to(dtype, value);
+  const char* loss = !std::isfinite(rounded) ? "leaves the range of"
+                     : rounded == 0          ? "becomes zero in"
+                                             : "loses digits in";
+  return declined("a folded {} of channel {}, {:.6g}, {} {}", what, channel, value, loss,
+                  to_string(dtype));
 }
 
 Result<Tensor> scaled_weights(const ir::Graph& graph, const ir::Node& node, const Affine& affine) {
@@ -112,16 +125,20 @@ Result<Tensor> scaled_weights(const ir::Graph& graph, const ir::Node& node, cons
   if (channels != affine.factor.size())
     return declined("expected {} channels, found {}", channels, affine.factor.size());
   const Runs runs = runs_of(node, weights.dims());
-  for (std::size_t begin = 0; begin < elements.size(); begin += runs.length) {
-    const std::size_t channel = channel_of(runs, begin / runs.length);
-    const double factor = affine.factor[channel];
-    for (std::size_t i = begin; i < begin + runs.length; ++i) {
-      const double scaled = elements[i] * factor;
-      elements[i] = round_to(weights.dtype(), scaled);
-      if (!holds(scaled, elements[i])) {
-        return out_of_range(weights.dtype(), scaled, "weight", channel);
-      }
-    }
+  std::vector<double> largest(channels, 0);  // of each channel
+  for (std::size_t i = 0; i < elements.size(); ++i) {
+    const std::size_t channel = channel_of(runs, i / runs.length);
+    elements[i] *= affine.factor[channel];
+    largest[channel] = std::max(largest[channel], std::abs(elements[i]));
+  }
+  for (std::size_t i = 0; i < elements.size(); ++i) {
+    const std::size_t channel = channel_of(runs, i / runs.length);
+    const double rounded = round_to(weights.dtype(), elements[i]);
+    // What weights below the smallest normal number lose must be small against the sum that they
+    // are a part of.
+    if (!(std::abs(rounded - elements[i]) <= unit_roundoff(weights.dtype()) * largest[channel]))
+      return out_of_range(weights.dtype(), elements[i], "weight", channel);
+    elements[i] = rounded;
   }
   return from_float_elements(weights.dtype(), weights.dims(), elements);
 }

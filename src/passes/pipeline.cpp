@@ -40,6 +40,18 @@ constexpr Pass kSimplify[] = {
     {"eliminate_dead_code", eliminate_dead_code, "last: sweeps up what the others left"},
 };
 
+Result<const Pass*> find_pass(std::string_view name) {
+  const auto found = std::ranges::find(kSimplify, name, &Pass::name);
+  if (found != std::end(kSimplify)) return &*found;
+  std::string known;
+  for (const Pass& pass : kSimplify) {
+    if (!known.empty()) known += ", ";
+    known += pass.name;
+  }
+  return fail(ErrorCode::kNotFound,
+              fmt::format("no pass is named '{}' (there are {})", name, known));
+}
+
 }  // namespace
 
 std::span<const Pass> simplify_passes() {
@@ -48,20 +60,22 @@ std::span<const Pass> simplify_passes() {
 
 Result<SimplifyResult> simplify(ir::Module& module, const PassOptions& options,
                                 OnChange on_change) {
-  for (const std::string& name : options.disabled) {
-    if (std::none_of(std::begin(kSimplify), std::end(kSimplify),
-                     [&](const Pass& pass) { return pass.name == name; })) {
-      std::string known;
-      for (const Pass& pass : kSimplify) {
-        if (!known.empty()) known += ", ";
-        known += pass.name;
-      }
-      return fail(ErrorCode::kNotFound,
-                  fmt::format("no pass is named '{}' (there are {})", name, known));
-    }
-  }
+  for (const std::string& name : options.disabled)
+    TESSERA_TRY(find_pass(name).map([](const Pass*) {}));
   PassRunner runner(module, options, std::move(on_change));
   TESSERA_TRY(runner.run_to_fixed_point(kSimplify));
+  return SimplifyResult{runner.reports(), runner.notes()};
+}
+
+Result<SimplifyResult> run_passes(ir::Module& module, std::span<const std::string> names,
+                                  const PassOptions& options) {
+  std::vector<const Pass*> passes;
+  for (const std::string& name : names) {
+    TESSERA_ASSIGN(const Pass* pass, find_pass(name));
+    passes.push_back(pass);
+  }
+  PassRunner runner(module, options);
+  for (const Pass* pass : passes) TESSERA_TRY(runner.run(*pass).map([](bool) {}));
   return SimplifyResult{runner.reports(), runner.notes()};
 }
 

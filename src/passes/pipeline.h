@@ -3,6 +3,7 @@
 // The passes of the simplify stage, in order.
 
 #include <span>
+#include <string>
 
 #include "passes/pass_runner.h"
 
@@ -19,5 +20,9 @@ struct SimplifyResult {
 // The whole stage. Errors: an unknown name in options.disabled, or what a pass reports.
 Result<SimplifyResult> simplify(ir::Module& module, const PassOptions& options = {},
                                 OnChange on_change = {});
+
+// The named passes alone, once each, in the order that is given. Errors as above.
+Result<SimplifyResult> run_passes(ir::Module& module, std::span<const std::string> names,
+                                  const PassOptions& options = {});
 
 }  // namespace tessera::passes

@@ -67,6 +67,22 @@ TEST(Pipeline, PassesCanBeLeftOut) {
       << unknown.error().message;
 }
 
+TEST(Pipeline, NamedPassesRunAlone) {
+  ir::Module module = module_of(kModel);
+  const std::vector<std::string> names = {"eliminate_no_ops", "simplify_transpose"};
+  const auto result = run_passes(module, names);
+  ASSERT_TRUE(result) << result.error().to_string();
+  ASSERT_EQ(result->passes.size(), 2U);
+  EXPECT_EQ(result->passes[0].name, "eliminate_no_ops");
+  EXPECT_EQ(result->passes[1].name, "simplify_transpose");
+  const std::vector<std::string> wrong = {"simplify_transpose", "simplify_everything"};
+  const auto unknown = run_passes(module, wrong);
+  ASSERT_FALSE(unknown);
+  EXPECT_TRUE(unknown.error().message.starts_with(
+      "no pass is named 'simplify_everything' (there are fold_constants, "))
+      << unknown.error().message;
+}
+
 TEST(Pipeline, IsDeterministic) {
   ir::Module first = module_of(kModel);
   ir::Module second = module_of(kModel);

@@ -68,8 +68,9 @@ Status Executor::bind_input(std::string_view name, DType dtype, std::span<const 
     return fail(ErrorCode::kInvalidArgument,
                 fmt::format("input '{}': expected {}, found a tensor", name, type.to_string()));
   if (dtype != type.dtype)
-    return fail(ErrorCode::kInvalidArgument, fmt::format("input '{}': expected {}, found {}", name,
-                                                         to_string(type.dtype), to_string(dtype)));
+    return fail(ErrorCode::kInvalidArgument,
+                fmt::format("input '{}': expected element type {}, found {}", name,
+                            to_string(type.dtype), to_string(dtype)));
   TESSERA_TRY(check_dims(name, type, dims, data));
   root_->bind_input(index, dims, static_cast<const std::byte*>(data));
   return {};

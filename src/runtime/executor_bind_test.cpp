@@ -64,7 +64,8 @@ TEST(ExecutorBind, RefusesWrongInputs) {
     return error_text(session->bind_input(name, dtype, dims, from));
   };
   EXPECT_EQ(bind("q", DType::kFp32, {2, 3}, data.data()), "no input 'q': expected one of 'x', 'y'");
-  EXPECT_EQ(bind("x", DType::kInt64, {2, 3}, data.data()), "input 'x': expected fp32, found int64");
+  EXPECT_EQ(bind("x", DType::kInt64, {2, 3}, data.data()),
+            "input 'x': expected element type fp32, found int64");
   EXPECT_EQ(bind("x", DType::kFp32, {3}, data.data()),
             "input 'x': expected rank 2 [n, 3], found rank 1 [3]");
   EXPECT_EQ(bind("x", DType::kFp32, {-1, 3}, data.data()),

@@ -101,7 +101,7 @@ TEST_F(CompileAndRun, InputsOfTheWrongKind) {
     return failure({"run", "m.tsr", "--inputs", "bad.npz", "--outputs", "o.npz"});
   };
   EXPECT_EQ(with("x", Tensor::zeros(DType::kFp64, {2, 4}).value()),
-            "tessera: input 'x': expected fp32, found fp64\n");
+            "tessera: input 'x': expected element type fp32, found fp64\n");
   EXPECT_EQ(with("x", Tensor::zeros(DType::kFp32, {4}).value()),
             "tessera: input 'x': expected rank 2 [n, 4], found rank 1 [4]\n");
   EXPECT_EQ(with("x", Tensor::zeros(DType::kFp32, {2, 5}).value()),

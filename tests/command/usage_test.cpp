@@ -48,7 +48,7 @@ TEST_F(Usage, VersionAndHelpAreAnswers) {
   EXPECT_EQ(version.err, "");
   const CommandResult help = run({"--help"});
   EXPECT_EQ(help.exit_code, 0);
-  for (const char* command : {"inspect", "compile", "run", "bench", "report", "plan", "dump",
+  for (const char* command : {"inspect", "compile", "run", "bench", "report", "plan", "dump", "opt",
                               "measure", "devices", "solve", "allocate"})
     EXPECT_THAT(help.out, HasSubstr(command));
   EXPECT_EQ(run({"compile", "--help"}).exit_code, 0);
@@ -58,7 +58,7 @@ TEST_F(Usage, WordsThatAreMissingOrUnknown) {
   EXPECT_THAT(complaint({}, 2), StartsWith("A subcommand is required"));
   EXPECT_EQ(complaint({"frobnicate"}, 2),
             "tessera: no command 'frobnicate': expected one of inspect, compile, run, bench, "
-            "report, plan, dump, measure, devices, solve, allocate\n");
+            "report, plan, dump, opt, measure, devices, solve, allocate\n");
   EXPECT_THAT(complaint({"compile"}, 2), StartsWith("MODEL is required"));
   EXPECT_THAT(complaint({"compile", "m.onnx"}, 2), StartsWith("--output is required"));
   EXPECT_THAT(complaint({"run", "m.onnx", "--frob"}, 2), HasSubstr("--frob"));

@@ -6,7 +6,6 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <cctype>
 #include <filesystem>
 #include <fstream>
 #include <iostream>
@@ -16,6 +15,7 @@
 #include <string>
 
 #include "import/import.h"
+#include "testing/mentions.h"
 #include "testing/onnx_builder.h"
 #include "testing/shared_data.h"
 #include "testing/temp_dir.h"
@@ -25,36 +25,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-std::string lower(std::string text) {
-  std::transform(text.begin(), text.end(), text.begin(),
-                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  return text;
-}
-
-bool is_word_part(char c) {
-  return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_';
-}
-
-// Any case; words under four letters only as whole words.
-bool mentions(const std::string& text, const std::string& word) {
-  const std::string haystack = lower(text);
-  const std::string needle = lower(word);
-  for (std::size_t at = haystack.find(needle); at != std::string::npos;
-       at = haystack.find(needle, at + 1)) {
-    if (needle.size() >= 4) return true;
-    const std::size_t end = at + needle.size();
-    if ((at == 0 || !is_word_part(haystack[at - 1])) &&
-        (end == haystack.size() || !is_word_part(haystack[end])))
-      return true;
-  }
-  return false;
-}
-
-std::string without(std::string text, const std::string& part) {
-  for (std::size_t at = text.find(part); at != std::string::npos; at = text.find(part))
-    text.erase(at, part.size());
-  return text;
-}
+using testing::mentions;
+using testing::without;
 
 // Links of the cases that a checkout without symbolic links holds as text files.
 const std::map<std::string, std::vector<std::string>> kLinks = {

@@ -143,6 +143,9 @@ class CpuDevice final : public CompileDevice {
           fmt::format("{}: expected a convolution, product or elementwise operators to fuse",
                       cpu::describe_steps(draft->spec)));
     }
+    if (draft->spec.inputs.empty())
+      return cpu::refuse(
+          fmt::format("{}: expected an input computed at run time, found constants alone", op));
     const auto dims = cpu::dims_at(draft->spec, point);
     if (!dims) return cpu::refuse(dims.error());
     Offers result = family->offer({*draft, *dims, options});

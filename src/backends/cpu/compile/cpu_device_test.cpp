@@ -45,6 +45,15 @@ TEST(CpuDevice, UnknownOperatorsAreRefusedByName) {
   EXPECT_EQ(bench.offers({}).refusal, "CumSum: expected an operator with a cpu kernel, found none");
 }
 
+TEST(CpuDevice, ConstantsAloneAreRefused) {
+  for (const char* op : {"Identity", "Flatten", "Transpose", "Relu"}) {
+    Bench bench;
+    bench.output(bench.op(op, {bench.random_constant("x", {4, 5})}));
+    EXPECT_EQ(bench.offers({}).refusal,
+              std::string(op) + ": expected an input computed at run time, found constants alone");
+  }
+}
+
 TEST(CpuDevice, LayoutsTravelInOptions) {
   for (const Layout& layout : {Layout{}, Layout{{0, 2, 3, 1}, {{0, 16}}}, Layout{{1, 0}, {}},
                                Layout{{0, 1, 2, 3}, {{1, 8}, {0, 8}}}}) {

@@ -87,6 +87,15 @@ TEST(Strided, TransposeSliceExpandTilePad) {
   }
 }
 
+TEST(Strided, TablesThatWouldBeTooLargeAreRefused) {
+  Bench expand;
+  const std::int64_t huge = std::int64_t{1} << 40;
+  expand.output(
+      expand.op("Expand", {expand.input("x", {4}), expand.constant("s", ints({huge, 4}))}));
+  EXPECT_EQ(expand.offers({}).refusal,
+            "Expand: expected at most 33554432 places along all dims, found 1099511627776x4");
+}
+
 TEST(Strided, DepthAndSpace) {
   for (const char* mode : {"DCR", "CRD"}) {
     Bench bench;

@@ -178,6 +178,21 @@ Result<MoveTables> depth_space(const artefact::KernelStep& step, const Dims& in)
   return tables;
 }
 
+// Places along the dims of one tensor: what a table holds.
+constexpr std::int64_t kMaxPlaces = std::int64_t{1} << 25;
+
+Status check_places(const artefact::KernelStep& step, const Dims& dims) {
+  std::int64_t places = 0;
+  for (const std::int64_t size : dims) {
+    places += std::min(size, kMaxPlaces + 1);
+    if (places > kMaxPlaces)
+      return fail(ErrorCode::kUnimplemented,
+                  fmt::format("{}: expected at most {} places along all dims, found {}",
+                              step.op_type, kMaxPlaces, to_string(dims)));
+  }
+  return {};
+}
+
 }  // namespace
 
 Result<MoveTables> move_tables(const artefact::KernelSpec& spec, Constants constants,
@@ -189,6 +204,8 @@ Result<MoveTables> move_tables(const artefact::KernelSpec& spec, Constants const
   const auto& step = spec.steps[0];
   const Dims& in = dims.inputs[0];
   const Dims& out = dims.outputs[0];
+  TESSERA_TRY(check_places(step, in));
+  TESSERA_TRY(check_places(step, out));
   Result<MoveTables> tables = fail(ErrorCode::kUnimplemented,
                                    fmt::format("{}: expected a movement operator", step.op_type));
   if (step.op_type == "Transpose") tables = transpose(step, in);

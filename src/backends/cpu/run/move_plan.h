@@ -16,7 +16,7 @@ struct MoveTables {
 
 // Transpose, Slice, Expand, Tile, Pad, DepthToSpace, SpaceToDepth of a row-major input at those
 // dims. Errors: what is computed at run time but must be known, attributes without code, dims that
-// disagree.
+// disagree, or so large that their tables would be too.
 Result<MoveTables> move_tables(const artefact::KernelSpec& spec, Constants constants,
                                const InstanceDims& dims);
 

@@ -85,8 +85,10 @@ class LateContext final : public ops::KernelContext {
     outputs_[index] = RunValue::of(std::move(tensor));
     return outputs_[index].tensor.mutable_view();
   }
+  // Tensors are not handed out as values: a kernel would keep what lies where others write later.
   [[nodiscard]] const RunValue* value(std::size_t index) const override {
-    return index < values_.size() ? values_[index] : nullptr;
+    const RunValue* value = index < values_.size() ? values_[index] : nullptr;
+    return value != nullptr && value->is_tensor() ? nullptr : value;
   }
   Status set_value(std::size_t index, RunValue value) override {
     outputs_[index] = std::move(value);
