@@ -18,6 +18,7 @@
 #include "import/import.h"
 #include "ir/infer.h"
 #include "ir/text.h"
+#include "passes/canonical_text.h"
 #include "passes/pipeline.h"
 #include "passes/propose_covers.h"
 
@@ -55,7 +56,8 @@ class Compilation {
   }
   // Prints the module where asked; true where the compilation ends here.
   bool ends_at(Stage stage) {
-    if (options_.dump && stage <= Stage::kSimplify) options_.dump(stage, ir::print(module_));
+    if (options_.dump && stage <= Stage::kSimplify)
+      options_.dump(stage, ir::print(module_, {.canonical = options_.canonical_dump}));
     return options_.stop_after == stage;
   }
 
@@ -243,7 +245,9 @@ Result<Compiled> Compilation::run() {
   TESSERA_TRY(begin(Stage::kFuse));  // proposals only: whether to fuse is part of the assignment
   const auto covers = fuse();
   if (options_.dump)
-    options_.dump(Stage::kFuse, covers_text(module_.methods.front().graph, covers));
+    options_.dump(Stage::kFuse, options_.canonical_dump
+                                    ? passes::canonical_text(module_, covers)
+                                    : covers_text(module_.methods.front().graph, covers));
   if (options_.stop_after == Stage::kFuse) return std::move(result_);
 
   // Enumerate, price, assign, legalize, schedule and allocate, on the devices that the user named.

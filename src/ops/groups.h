@@ -48,6 +48,8 @@ std::vector<OpSchema> product_ops();
 std::vector<OpSchema> resize_ops();
 std::vector<OpSchema> softmax_ops();
 std::vector<OpSchema> recurrent_ops();
+std::vector<OpSchema> attention_ops();
+std::vector<OpSchema> rotary_embedding_ops();
 
 // control/
 std::vector<OpSchema> control_ops();

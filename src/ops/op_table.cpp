@@ -47,6 +47,8 @@ constexpr GroupFn kGroups[] = {
     resize_ops,
     softmax_ops,
     recurrent_ops,
+    attention_ops,
+    rotary_embedding_ops,
     // control
     control_ops,
 };

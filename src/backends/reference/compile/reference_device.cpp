@@ -29,7 +29,8 @@ class ReferenceDevice final : public CompileDevice {
 
   Offers offers(const ir::WorkItem& item, const SymbolBindings& point,
                 const OfferOptions& /*options*/) override {
-    if (item.cover != nullptr) return {{}, "the reference runs one node at a time"};
+    if (item.cover != nullptr && item.cover->assembled.empty())
+      return {{}, "the reference runs one node at a time"};
     if (auto reason = general_refusal(item); !reason.empty()) return {{}, std::move(reason)};
     const auto work = work_at(item, point);
     if (!work) return {{}, work.error().to_string()};
