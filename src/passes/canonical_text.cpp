@@ -155,8 +155,12 @@ std::vector<const ir::Cover*> largest_assembled(const std::vector<ir::Cover>& co
   return chosen;
 }
 
-std::string canonical_text(const ir::Module& module, const std::vector<ir::Cover>& covers) {
+ir::Module assembled_module(const ir::Module& module, const std::vector<ir::Cover>& covers) {
   ir::Module copy;
+  copy.name = module.name;
+  copy.symbols = module.symbols;
+  copy.source_nodes = module.source_nodes;
+  copy.metadata = module.metadata;
   for (std::size_t i = 0; i < module.methods.size(); ++i) {
     const ir::Method& from = module.methods[i];
     ir::Method& to = copy.methods.emplace_back();
@@ -167,7 +171,11 @@ std::string canonical_text(const ir::Module& module, const std::vector<ir::Cover
     to.states = from.states;
     to.weight = from.weight;
   }
-  return ir::print(copy, {.canonical = true});
+  return copy;
+}
+
+std::string canonical_text(const ir::Module& module, const std::vector<ir::Cover>& covers) {
+  return ir::print(assembled_module(module, covers), {.canonical = true});
 }
 
 }  // namespace tessera::passes

@@ -14,9 +14,12 @@ namespace tessera::passes {
 // in the list.
 std::vector<const ir::Cover*> largest_assembled(const std::vector<ir::Cover>& covers);
 
-// Canonical print (ir::PrintOptions) of the module with those covers of its first method, each as
-// the nodes that it is assembled of in the place of its pieces. Nodes stand in the order in which
-// the outputs need them; nodes that no output needs are left out.
+// The module with those covers of its first method, each as the nodes that it is assembled of in
+// the place of its pieces. Nodes stand in the order in which the outputs need them; nodes that no
+// output needs are left out, and equal constants are one.
+ir::Module assembled_module(const ir::Module& module, const std::vector<ir::Cover>& covers);
+
+// Its canonical print (ir::PrintOptions).
 std::string canonical_text(const ir::Module& module, const std::vector<ir::Cover>& covers);
 
 }  // namespace tessera::passes

@@ -116,11 +116,15 @@ std::string Assembler::open_reason(const Candidate& candidate) const {
 }
 
 void Assembler::note(const Candidate& candidate, std::string reason) {
+  const std::vector<ir::NodeId> ids = sorted_ids(candidate);
+  const bool is_part = std::any_of(noted_.begin(), noted_.end(), [&](const auto& noted) {
+    return std::all_of(ids.begin(), ids.end(), [&](ir::NodeId id) { return noted.contains(id); });
+  });
+  if (is_part) return;
+  noted_.emplace_back(ids.begin(), ids.end());
   std::vector<std::string> names;
-  for (const ir::NodeId id : sorted_ids(candidate)) names.push_back(graph_.find_node(id)->name);
-  Note made{candidate.pattern, std::move(names), std::move(reason)};
-  if (std::find(notes_.begin(), notes_.end(), made) == notes_.end())
-    notes_.push_back(std::move(made));
+  for (const ir::NodeId id : ids) names.push_back(graph_.find_node(id)->name);
+  notes_.push_back({candidate.pattern, std::move(names), std::move(reason)});
 }
 
 void Assembler::take(const Candidate& candidate) {

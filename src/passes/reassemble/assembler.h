@@ -67,7 +67,7 @@ class Assembler {
   // the graph. Empty where they can.
   [[nodiscard]] std::string open_reason(const Candidate& candidate) const;
 
-  // A near miss, once for each pattern and result.
+  // A near miss, unless one of more nodes holds all of these.
   void note(const Candidate& candidate, std::string reason);
 
   [[nodiscard]] Program program(const Candidate& candidate) { return {module_, graph_, candidate}; }
@@ -91,6 +91,7 @@ class Assembler {
   CoverList& covers_;
   std::vector<Note>& notes_;
   std::set<std::pair<std::string, ir::NodeId>> taken_;
+  std::vector<std::set<ir::NodeId>> noted_;
 };
 
 // One operator with one spelling or more, of which each match is judged by `check` and built by

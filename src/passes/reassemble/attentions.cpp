@@ -47,9 +47,9 @@ ir::ValueId mask(Assembler& assembler, Program& program, const AttentionParts& p
   } else if (mask.kind == Mask::Kind::kDropped) {
     id = program.step("Not", {}, {id});
   }
-  // Beside operands of rank 3 the scores have an axis of heads between batch and queries.
-  const bool is_flat = assembler.type(parts.query.source).shape->size() == 3;
-  if (is_flat && id != ir::kNoValue && assembler.type(id).shape->size() == 3) {
+  // The operator's scores have an axis of heads between batch and queries.
+  const bool lacks_heads = assembler.type(parts.scores->outputs[0]).shape->size() == 3;
+  if (lacks_heads && id != ir::kNoValue && assembler.type(id).shape->size() == 3) {
     const std::vector<std::int64_t> axis = {1};
     id = program.step("Unsqueeze", {},
                       {id, program.constant("axes", Tensor::of<std::int64_t>(DType::kInt64, {1},
@@ -58,13 +58,19 @@ ir::ValueId mask(Assembler& assembler, Program& program, const AttentionParts& p
   return id;
 }
 
+// Heads of operands of rank 3, where they lie side by side in the last axis.
+struct Heads {
+  std::int64_t query = 1;
+  std::int64_t key = 1;
+};
+
 bool try_add(Assembler& assembler, const Candidate& candidate, const AttentionParts& parts,
-             const std::vector<ir::ValueId>& past) {
+             const Heads& heads, const std::vector<ir::ValueId>& past) {
   Program program = assembler.program(candidate);
   ops::Attributes attributes = attributes_of(parts);
   if (assembler.type(parts.query.source).shape->size() == 3) {
-    attributes.set("q_num_heads", std::int64_t{1});
-    attributes.set("kv_num_heads", std::int64_t{1});
+    attributes.set("q_num_heads", heads.query);
+    attributes.set("kv_num_heads", heads.key);
   }
   std::vector<ir::ValueId> inputs = {operand(program, parts.query), operand(program, parts.key),
                                      operand(program, parts.value)};
@@ -101,7 +107,60 @@ void propose_with_cache(Assembler& assembler, Candidate candidate, AttentionPart
   candidate.outputs.insert(candidate.outputs.begin(), {key->outputs[0], value->outputs[0]});
   parts.key.source = key->inputs[1];
   parts.value.source = value->inputs[1];
-  try_add(assembler, candidate, parts, {key->inputs[0], value->inputs[0]});
+  try_add(assembler, candidate, parts, {}, {key->inputs[0], value->inputs[0]});
+}
+
+// ---- With the heads side by side ----------------------------------------------------------------
+
+bool moves_heads(const ir::Node* node) {
+  const std::vector<std::int64_t> perm = {0, 2, 1, 3};
+  return is_op(node, "Transpose") && node->attributes.get_ints("perm") == perm;
+}
+
+// Follows an operand back to [batch, length, heads * size]: through the Transpose that moves the
+// heads, whether it is a node or is still to come, and the Reshape that tells them apart. Gives the
+// heads; 0 where it is spelled otherwise.
+std::int64_t flatten(const Assembler& assembler, Operand& part, Candidate& candidate) {
+  const ir::UseIndex& uses = assembler.view().uses();
+  const ir::Graph& graph = assembler.view().graph();
+  const std::vector<std::int64_t> perm = {0, 2, 1, 3};
+  ir::ValueId id = part.source;
+  if (part.perm ? *part.perm != perm : !moves_heads(graph.producer(id))) return 0;
+  if (!part.perm) {
+    const ir::Node* moved = graph.producer(id);
+    if (uses.sole_reader(id) == nullptr) return 0;
+    candidate.nodes.push_back(moved);
+    id = moved->inputs[0];
+  }
+  const ir::Node* reshape = graph.producer(id);
+  if (!is_op(reshape, "Reshape") || uses.sole_reader(id) == nullptr) return 0;
+  const auto& apart = assembler.type(id).shape;
+  const auto& flat = assembler.type(reshape->inputs[0]).shape;
+  if (!apart || !flat || apart->size() != 4 || flat->size() != 3) return 0;
+  const Shape joined = {(*apart)[0], (*apart)[1], (*apart)[2] * (*apart)[3]};
+  if (*flat != joined) return 0;
+  candidate.nodes.push_back(reshape);
+  part = {reshape->inputs[0], std::nullopt};
+  return (*apart)[2].constant().value_or(0);
+}
+
+void propose_flat(Assembler& assembler, Candidate candidate, AttentionParts parts) {
+  if (assembler.type(parts.result).shape->size() != 4) return;
+  const std::int64_t query = flatten(assembler, parts.query, candidate);
+  const std::int64_t key = flatten(assembler, parts.key, candidate);
+  const std::int64_t value = flatten(assembler, parts.value, candidate);
+  const ir::UseIndex& uses = assembler.view().uses();
+  const ir::Node* moved = uses.sole_reader(parts.result);
+  if (query == 0 || key == 0 || key != value || !moves_heads(moved)) return;
+  const ir::Node* reshape = uses.sole_reader(moved->outputs[0]);
+  if (!is_op(reshape, "Reshape")) return;
+  const auto& apart = assembler.type(moved->outputs[0]).shape;
+  const auto& flat = assembler.type(reshape->outputs[0]).shape;
+  if (!flat || *flat != Shape{(*apart)[0], (*apart)[1], (*apart)[2] * (*apart)[3]}) return;
+  candidate.nodes.push_back(moved);
+  candidate.nodes.push_back(reshape);
+  candidate.outputs = {reshape->outputs[0]};
+  try_add(assembler, candidate, parts, {query, key}, {});
 }
 
 void propose_at(Assembler& assembler, const ir::Node& softmax) {
@@ -111,7 +170,9 @@ void propose_at(Assembler& assembler, const ir::Node& softmax) {
   std::string reason = parts->reason;
   if (reason.empty()) reason = assembler.open_reason(candidate);
   if (!reason.empty()) return assembler.note(candidate, std::move(reason));
-  if (try_add(assembler, candidate, *parts, {})) propose_with_cache(assembler, candidate, *parts);
+  if (!try_add(assembler, candidate, *parts, {}, {})) return;
+  propose_with_cache(assembler, candidate, *parts);
+  propose_flat(assembler, candidate, *parts);
 }
 
 }  // namespace

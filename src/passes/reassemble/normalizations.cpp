@@ -129,10 +129,19 @@ ir::ValueId input_of_norm(const Assembler& assembler, const Match& match) {
   return behind_noise(assembler.view().graph(), x);
 }
 
+// A parameter is one of the model's or has one element for each of a row at most; a tensor of other
+// rows is a sum or a product that happens to stand there.
+bool is_parameter(const Assembler& assembler, const Match& match, const char* name) {
+  const ir::ValueId id = match.value(name);
+  if (id == ir::kNoValue || constant_of(assembler.graph(), id) != nullptr) return true;
+  const auto& shape = assembler.type(id).shape;
+  return id != match.value("x") && shape && shape->size() == 1;
+}
+
 Judged check_norm(const Assembler& assembler, const Match& match, ir::ValueId result,
                   std::initializer_list<const char*> means) {
-  // x * r * x would bind the scale to the input itself: another formula.
-  if (match.value("scale") == match.value("x")) return std::nullopt;
+  if (!is_parameter(assembler, match, "scale") || !is_parameter(assembler, match, "bias"))
+    return std::nullopt;
   const ValueType& x = assembler.type(input_of_norm(assembler, match));
   const Rows rows = check_rows(assembler, match, means);
   if (!rows.reason.empty()) return rows.reason;
