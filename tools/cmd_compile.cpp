@@ -61,6 +61,7 @@ Status run_compile(const CompileArguments& arguments) {
 struct StageArguments {
   std::string model;
   std::string stage = "simplify";
+  bool canonical = false;  // dump alone
   std::shared_ptr<CompileFlags> flags;
 };
 
@@ -78,6 +79,7 @@ Status run_plan(const StageArguments& arguments) {
 Status run_dump(const StageArguments& arguments) {
   TESSERA_ASSIGN(auto options, to_options(*arguments.flags));
   TESSERA_ASSIGN(options.stop_after, compiler::stage_from_string(arguments.stage));
+  options.canonical_dump = arguments.canonical;
   options.dump = [&](compiler::Stage stage, const std::string& text) {
     if (stage == options.stop_after) answer(text);
   };
@@ -144,6 +146,10 @@ void add_dump(CLI::App& app, Action& action) {
         const auto stage = compiler::stage_from_string(name);
         return stage ? std::string() : stage.error().to_string();
       });
+  app.get_subcommand("dump")->add_flag(
+      "--canonical", arguments->canonical,
+      "Up to fuse: for comparing graphs, without names and origins, values renumbered, constants "
+      "by hash, operators in pieces as one node");
 }
 
 void add_measure(CLI::App& app, Action& action) {

@@ -19,6 +19,7 @@
 #include "ir/flatten.h"
 #include "ir/infer.h"
 #include "ir/text.h"
+#include "passes/canonical_text.h"
 #include "passes/pipeline.h"
 #include "passes/propose_covers.h"
 
@@ -64,7 +65,8 @@ class Compilation {
   }
   // Prints the module where asked; true where the compilation ends here.
   bool ends_at(Stage stage) {
-    if (options_.dump && stage <= Stage::kSimplify) options_.dump(stage, ir::print(module_));
+    if (options_.dump && stage <= Stage::kSimplify)
+      options_.dump(stage, ir::print(module_, {.canonical = options_.canonical_dump}));
     return options_.stop_after == stage;
   }
 
@@ -72,6 +74,7 @@ class Compilation {
   Status infer();
   Status simplify();
   std::vector<ir::Cover> fuse();
+  std::string canonical_fuse_text(const std::vector<ir::Cover>& covers);
   Result<std::unique_ptr<Planned>> plan(plan::Target& target, plan::Pricer& pricer,
                                         std::vector<ir::Cover> covers, bool quiet);
   Result<std::unique_ptr<Planned>> plan_and_emit(plan::Target& target, plan::Pricer& pricer,
@@ -135,6 +138,19 @@ std::vector<ir::Cover> Compilation::fuse() {
     result_.report.near_misses.push_back(
         {std::move(note.pattern), std::move(note.nodes), std::move(note.reason)});
   return covers;
+}
+
+// The canonical print is one of a module; this one has the flattened method.
+std::string Compilation::canonical_fuse_text(const std::vector<ir::Cover>& covers) {
+  ir::Module shown;
+  shown.name = module_.name;
+  shown.symbols = module_.symbols;
+  shown.source_nodes = module_.source_nodes;
+  shown.metadata = module_.metadata;
+  shown.methods.push_back(std::move(flat_));
+  std::string text = passes::canonical_text(shown, covers);
+  flat_ = std::move(shown.methods.front());
+  return text;
 }
 
 Status Compilation::load_prices() {
@@ -282,7 +298,9 @@ Result<Compiled> Compilation::run() {
   TESSERA_TRY(begin(Stage::kFuse));  // proposals only: whether to fuse is part of the assignment
   flat_ = ir::flatten(module_.methods.front(), options_.control);
   const auto covers = fuse();
-  if (options_.dump) options_.dump(Stage::kFuse, covers_text(flat_.graph, covers));
+  if (options_.dump)
+    options_.dump(Stage::kFuse, options_.canonical_dump ? canonical_fuse_text(covers)
+                                                        : covers_text(flat_.graph, covers));
   if (options_.stop_after == Stage::kFuse) return std::move(result_);
 
   // Enumerate, price, assign, legalize, schedule and allocate, on the devices that the user named.

@@ -69,6 +69,7 @@ struct CompileOptions {
   std::function<void(std::string_view, double)> progress;
   // Called with the text form of a stage when it is done; only for the stages that have one.
   std::function<void(Stage, const std::string&)> dump;
+  bool canonical_dump = false;  // graphs up to fuse in the form by which they are compared
   std::stop_token cancel;
 };
 

@@ -34,8 +34,9 @@ WorkItem work_item(const Module& module, const Graph& graph, const Cover& cover)
   for (const NodeId id : cover.nodes) {
     const Node* node = graph.find_node(id);
     TESSERA_CHECK(node != nullptr);
-    item.nodes.push_back(node);
+    if (cover.assembled.empty()) item.nodes.push_back(node);
   }
+  for (const auto& node : cover.assembled) item.nodes.push_back(node.get());
   item.cover = &cover;
   item.inputs = cover.inputs;
   item.outputs = cover.outputs;

@@ -3,6 +3,7 @@
 // A cover: nodes that one kernel could run together. Proposed by the fuse stage, decided by the
 // assignment.
 
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -17,13 +18,20 @@ struct Cover {
   bool has_anchor = false;
   std::vector<ValueId> inputs;   // read from outside, in order of first use, each once
   std::vector<ValueId> outputs;  // read outside or graph outputs; one in most patterns
+  // Re-assembly: what the nodes compute together, as one operator; empty in other patterns. These
+  // nodes stand in no graph. The last one bears the operator and makes the outputs; those before
+  // it, mostly none, bring operands into its order (a view, a transpose), and what they make are
+  // values of the graph that no node of the graph makes. `inputs` are theirs then.
+  std::vector<std::shared_ptr<const Node>> assembled;
 };
 
 // What a backend prices and compiles: one node alone, or a cover.
 struct WorkItem {
   const Module* module = nullptr;
   const Graph* graph = nullptr;
-  std::vector<const Node*> nodes;  // one, or the cover's, in execution order
+  // One, or the cover's, in execution order; of a re-assembly those that it is made of instead.
+  // Which nodes of the graph a cover takes, Cover::nodes says.
+  std::vector<const Node*> nodes;
   const Cover* cover = nullptr;    // null for a node alone
   std::vector<ValueId>
       inputs;  // distinct values read from outside, in order of first use (omitted inputs left out)

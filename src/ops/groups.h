@@ -49,6 +49,8 @@ std::vector<OpSchema> resize_ops();
 std::vector<OpSchema> softmax_ops();
 std::vector<OpSchema> recurrent_ops();
 std::vector<OpSchema> detection_ops();
+std::vector<OpSchema> attention_ops();
+std::vector<OpSchema> rotary_embedding_ops();
 
 // sequence/
 std::vector<OpSchema> sequence_ops();

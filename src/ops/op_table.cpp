@@ -54,6 +54,8 @@ constexpr GroupFn kGroups[] = {
     text_ops,
     regex_ops,
     detection_ops,
+    attention_ops,
+    rotary_embedding_ops,
     // control
     control_ops,
 };

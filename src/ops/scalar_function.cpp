@@ -17,7 +17,9 @@ int arity(ScalarFunction function) {
 }
 
 std::optional<ScalarFunction> scalar_function(const OpSchema& op, const Attributes& attributes) {
-  if (!op.domain.empty() || op.structure != Structure::kElementwise) return std::nullopt;
+  if (op.structure != Structure::kElementwise) return std::nullopt;
+  if (op.domain == "com.microsoft" && op.name == "QuickGelu") return ScalarFunction::kQuickGelu;
+  if (!op.domain.empty()) return std::nullopt;
   if (op.name == "Gelu") {
     return attributes.get_string("approximate", "none") == "tanh" ? ScalarFunction::kGeluTanh
                                                                   : ScalarFunction::kGelu;
@@ -39,6 +41,7 @@ ScalarParams scalar_params(ScalarFunction function, const Attributes& attributes
     case ScalarFunction::kCelu:
     case ScalarFunction::kThresholdedRelu:
     case ScalarFunction::kSwish: return {alpha(1.0F), 0};
+    case ScalarFunction::kQuickGelu: return {alpha(1.702F), 0};
     case ScalarFunction::kSelu:
       return {alpha(1.67326319217681884765625F),
               attributes.get_float("gamma", 1.05070102214813232421875F)};

@@ -21,7 +21,7 @@ namespace tessera::ops {
   X(Acos, 1) X(Atan, 1) X(Sinh, 1) X(Cosh, 1) X(Tanh, 1) X(Asinh, 1) X(Acosh, 1) X(Atanh, 1)       \
   X(Relu, 1) X(LeakyRelu, 1) X(Elu, 1) X(Selu, 1) X(Celu, 1) X(ThresholdedRelu, 1) X(Shrink, 1)    \
   X(Sigmoid, 1) X(HardSigmoid, 1) X(HardSwish, 1) X(Softplus, 1) X(Softsign, 1) X(Mish, 1)         \
-  X(Gelu, 1) X(GeluTanh, 1) X(Swish, 1)                                                            \
+  X(Gelu, 1) X(GeluTanh, 1) X(Swish, 1) X(QuickGelu, 1)                                            \
   X(Add, 2) X(Sub, 2) X(Mul, 2) X(Div, 2) X(Pow, 2) X(Mod, 2) X(Min, 2) X(Max, 2) X(PRelu, 2)      \
   X(Clip, 3)
 // clang-format on
@@ -33,7 +33,7 @@ enum class ScalarFunction : std::uint8_t {
 };
 
 // Parameters from attributes, with the defaults of the standard filled in: LeakyRelu, Elu, Celu,
-// ThresholdedRelu, Swish use alpha; Selu (alpha, gamma as beta); HardSigmoid (alpha, beta); Shrink
+// ThresholdedRelu, Swish, QuickGelu use alpha; Selu (alpha, gamma as beta); HardSigmoid (alpha, beta); Shrink
 // (lambd as alpha, bias as beta).
 struct ScalarParams {
   float alpha = 0;
@@ -135,6 +135,9 @@ struct Scalar<ScalarFunction::kSwish> {
     return a[0] * Scalar<ScalarFunction::kSigmoid>::apply(&scaled, p);
   }
 };
+
+template <>
+struct Scalar<ScalarFunction::kQuickGelu> : Scalar<ScalarFunction::kSwish> {};
 
 #undef TESSERA_SCALAR
 

@@ -83,4 +83,25 @@ void CoverList::add(std::string_view pattern, const std::vector<ir::NodeId>& nod
   covers_.push_back(std::move(cover));
 }
 
+void CoverList::add_assembled(std::string_view pattern, const std::vector<ir::NodeId>& nodes,
+                              const std::vector<ir::ValueId>& outputs,
+                              std::vector<std::shared_ptr<const ir::Node>> assembled) {
+  ir::Cover cover;
+  cover.id = static_cast<std::uint32_t>(covers_.size());
+  cover.pattern = pattern;
+  cover.nodes = nodes;
+  cover.outputs = outputs;
+  std::set<ir::ValueId> made;
+  for (const auto& node : assembled) {
+    for (const ir::ValueId id : node->inputs) {
+      const bool is_new =
+          std::find(cover.inputs.begin(), cover.inputs.end(), id) == cover.inputs.end();
+      if (id != ir::kNoValue && !made.contains(id) && is_new) cover.inputs.push_back(id);
+    }
+    made.insert(node->outputs.begin(), node->outputs.end());
+  }
+  cover.assembled = std::move(assembled);
+  covers_.push_back(std::move(cover));
+}
+
 }  // namespace tessera::passes

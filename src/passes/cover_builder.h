@@ -47,11 +47,17 @@ class CoverList {
   // Adds a cover of at least two nodes of one block, unless one of the same nodes is there. `nodes`
   // ends with the node that makes the result.
   void add(std::string_view pattern, const std::vector<ir::NodeId>& nodes, bool has_anchor);
+  // The same for nodes that are one operator together, beside a cover of them as they are. `nodes`
+  // in execution order.
+  void add_assembled(std::string_view pattern, const std::vector<ir::NodeId>& nodes,
+                     const std::vector<ir::ValueId>& outputs,
+                     std::vector<std::shared_ptr<const ir::Node>> assembled);
+  [[nodiscard]] const CoverGraph& graph() const { return graph_; }
   std::vector<ir::Cover> take() { return std::move(covers_); }
 
  private:
   const CoverGraph& graph_;
-  std::set<std::vector<ir::NodeId>> seen_;
+  std::set<std::vector<ir::NodeId>> seen_;  // of covers without an operator of their own
   std::vector<ir::Cover> covers_;
 };
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "passes/canonicalize_attributes.h"
 #include "passes/eliminate_common_subexpressions.h"
 #include "passes/eliminate_dead_code.h"
 #include "passes/eliminate_no_ops.h"
@@ -26,6 +27,8 @@ constexpr Pass kSimplify[] = {
      "shape arithmetic over fixed sizes, which is not constant by itself"},
     {"inline_constant_branches", inline_constant_branches,
      "after the folds, which decide conditions; before all that looks at neighbours"},
+    {"canonicalize_attributes", canonicalize_attributes,
+     "one spelling of what nodes say, for the comparison of nodes that follows"},
     {"eliminate_common_subexpressions", eliminate_common_subexpressions,
      "after the folds, which make equal constants"},
     {"eliminate_no_ops", eliminate_no_ops, "before what looks at neighbours"},

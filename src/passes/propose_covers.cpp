@@ -5,6 +5,7 @@
 
 #include "ops/scalar_function.h"
 #include "passes/cover_builder.h"
+#include "passes/reassemble/reassemble.h"
 #include "passes/rewrite.h"
 
 namespace tessera::passes {
@@ -180,10 +181,11 @@ std::vector<std::vector<ir::NodeId>> maximal_groups(const CoverGraph& graph) {
 
 }  // namespace
 
-std::vector<ir::Cover> propose_covers(const ir::Module& /*module*/, const ir::Graph& graph,
+std::vector<ir::Cover> propose_covers(ir::Module& module, ir::Graph& graph,
                                       std::vector<Note>& notes) {
   const CoverGraph view(graph);
   CoverList covers(view);
+  reassemble_covers(module, graph, covers, notes);
   std::vector<std::set<ir::NodeId>> epilogues;
   for (const auto& node : graph.nodes()) {
     if (!is_anchor(*node) || !view.has_float_result(*node)) continue;

@@ -72,6 +72,16 @@ Result<bool> simplify_power(PassContext& context, ir::Graph& graph, ir::Node& no
   return true;
 }
 
+// A bias of zeros is none.
+bool drop_zero_bias(const ir::Graph& graph, ir::Node& node) {
+  constexpr std::size_t kBias = 2;
+  if (!is_op(node, "LayerNormalization") || node.inputs.size() != kBias + 1 ||
+      uniform_constant(graph, node.inputs[kBias]) != 0)
+    return false;
+  node.inputs.pop_back();
+  return true;
+}
+
 }  // namespace
 
 Result<bool> simplify_algebra(PassContext& context, ir::Graph& graph) {
@@ -87,6 +97,8 @@ Result<bool> simplify_algebra(PassContext& context, ir::Graph& graph) {
     } else if (is_op(node, "Pow")) {
       TESSERA_ASSIGN(const bool simplified, simplify_power(context, graph, node));
       changed = changed || simplified;
+    } else {
+      changed = drop_zero_bias(graph, node) || changed;
     }
   }
   return changed;

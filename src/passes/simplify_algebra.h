@@ -4,6 +4,7 @@
 //   x * 1, x / 1, x + 0, x - 0, x ^ 1    the operand itself, where broadcasting the constant does
 //   not widen it x ^ 2                                x * x x ^ 0.5 sqrt(x) x / c x * (1 / c) for
 //   floats
+//   LayerNormalization with a bias of zeros   the same without
 // x + 0 makes no difference but the sign of a zero. A reciprocal that is not exact moves the result
 // by at most one more unit in the last place, and sqrt differs from pow at -0 and -infinity: both
 // are left alone under PassOptions::exact. Reciprocals in fp16 and bf16 are taken only where they

@@ -114,14 +114,14 @@ bool makes_output(const ItemOptions& cover, const ir::Node& node) {
 void Builder::add_node_variables() {
   for (std::size_t i = 0; i < choices_.nodes.size(); ++i)
     position_[choices_.nodes[i].item.nodes.front()->id] = i;
-  std::map<const ir::Node*, std::vector<std::size_t>> covers_of;
+  std::map<ir::NodeId, std::vector<std::size_t>> covers_of;
   for (std::size_t c = 0; c < choices_.covers.size(); ++c) {
     result_.leaders.push_back(position_.at(choices_.covers[c].nodes.front()));
     if (choices_.cover_options[c].options.empty()) continue;
-    for (const ir::Node* node : choices_.cover_options[c].item.nodes) covers_of[node].push_back(c);
+    for (const ir::NodeId node : choices_.covers[c].nodes) covers_of[node].push_back(c);
   }
   for (std::size_t i = 0; i < choices_.nodes.size(); ++i)
-    add_node_variable(i, covers_of[choices_.nodes[i].item.nodes.front()]);
+    add_node_variable(i, covers_of[choices_.nodes[i].item.nodes.front()->id]);
 }
 
 void Builder::add_node_variable(std::size_t i, const std::vector<std::size_t>& covers) {
@@ -297,10 +297,10 @@ void Builder::add_cover_pairs() {
   for (std::size_t c = 0; c < choices_.covers.size(); ++c) {
     const ItemOptions& cover = choices_.cover_options[c];
     if (cover.options.empty()) continue;
-    for (const ir::Node* node : cover.item.nodes)
-      if (const std::size_t member = position_[node->id]; member != result_.leaders[c])
+    for (const ir::NodeId node : choices_.covers[c].nodes)
+      if (const std::size_t member = position_[node]; member != result_.leaders[c])
         shared[{result_.leaders[c], member}][static_cast<std::int32_t>(c)] =
-            makes_output(cover, *node);
+            makes_output(cover, *graph_.find_node(node));
   }
   for (const auto& [nodes, covers] : shared) {
     const auto leader_position = static_cast<std::int64_t>(nodes.first);

@@ -198,21 +198,21 @@ Result<Choices> enumerate_choices(const ir::Module& module, const ir::Graph& gra
                       {},
                       std::vector<bool>(target.device_count(), true)};
     for (const ir::NodeId id : cover.nodes)
+      entry.item.is_late = entry.item.is_late || late.nodes.contains(id);
+    for (const ir::NodeId id : cover.nodes)
       for (std::uint32_t device = 0; device < target.device_count(); ++device)
         entry.permitted[device] =
             entry.permitted[device] && choices.nodes[positions[id]].permitted[device];
     add_options(entry, target, offer_options, pricer, excluded);
     choices.cover_options.push_back(std::move(entry));
   }
-  for (std::size_t i = 0; i < choices.nodes.size(); ++i) {
-    const auto covered = [&](const ItemOptions& cover) {
-      return !cover.options.empty() &&
-             std::ranges::find(cover.item.nodes, choices.nodes[i].item.nodes.front()) !=
-                 cover.item.nodes.end();
-    };
-    if (choices.nodes[i].options.empty() && std::ranges::none_of(choices.cover_options, covered))
-      return nobody_takes(choices.nodes[i], target);
-  }
+  std::set<ir::NodeId> covered;
+  for (std::size_t c = 0; c < choices.covers.size(); ++c)
+    if (!choices.cover_options[c].options.empty())
+      covered.insert(choices.covers[c].nodes.begin(), choices.covers[c].nodes.end());
+  for (const ItemOptions& entry : choices.nodes)
+    if (entry.options.empty() && !covered.contains(entry.item.nodes.front()->id))
+      return nobody_takes(entry, target);
   return choices;
 }
 

@@ -442,7 +442,7 @@ std::vector<Lowered> legalize(const ir::Method& method, const Choices& choices,
   Legalization shared{method, target, conversions, ir::find_late_sizes(method.graph), {}, {}, {}};
   shared.items.resize(std::max<std::size_t>(method.graph.blocks.size(), 1));
   for (const std::size_t i : order)
-    shared.items[items[i].entry->item.nodes.front()->block].push_back(items[i]);
+    shared.items[method.graph.nodes()[items[i].nodes.front()]->block].push_back(items[i]);
   for (const auto& made : assignment.made)
     shared.roots.insert({{made.value, made.form}, made.root});
   Legalizer(shared, 0, nullptr).run();

@@ -137,6 +137,23 @@ OpSchema prelu() {
   return op;
 }
 
+// x * sigmoid(alpha x) under the name that com.microsoft gives it, with a default of its own.
+OpSchema quick_gelu() {
+  OpSchema op;
+  op.domain = "com.microsoft";
+  op.name = "QuickGelu";
+  op.versions = {1};
+  op.inputs = {required("X", "T")};
+  op.outputs = {required("Y", "T")};
+  op.attributes = {attr("alpha", AttrType::kFloat)};
+  op.type_variables = {{"T", kFloatTypes}};
+  op.structure = Structure::kElementwise;
+  op.infer = infer_same_as_first;
+  op.kernel = float_unary_kernel<ScalarFunction::kQuickGelu>;
+  op.in_place_inputs = {0};
+  return op;
+}
+
 }  // namespace
 
 std::vector<OpSchema> activation_ops() {
@@ -188,6 +205,7 @@ std::vector<OpSchema> activation_ops() {
     op.in_place_inputs = {0};
   }
   ops.push_back(prelu());
+  ops.push_back(quick_gelu());
   return ops;
 }
 

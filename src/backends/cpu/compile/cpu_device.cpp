@@ -33,6 +33,9 @@ constexpr std::array kOperators = {
     OperatorEntry{"GlobalMaxPool", cpu::global_pool_family},
     OperatorEntry{"BatchNormalization", cpu::batch_normalization_family},
     OperatorEntry{"LayerNormalization", cpu::layer_normalization_family},
+    OperatorEntry{"RMSNormalization", cpu::layer_normalization_family},
+    OperatorEntry{"Attention", cpu::attention_family},
+    OperatorEntry{"RotaryEmbedding", cpu::rotary_family},
     OperatorEntry{"Softmax", cpu::softmax_family},
     OperatorEntry{"LogSoftmax", cpu::softmax_family},
     OperatorEntry{"ReduceSum", cpu::reduce_family},
@@ -90,7 +93,10 @@ bool all_fp32(const cpu::SpecDraft& draft) {
 }
 
 const Family* family_of(const cpu::SpecDraft& draft) {
-  const auto& step = draft.spec.steps[0];
+  // What stands before a re-assembled operator belongs to it.
+  const auto& last = draft.spec.steps.back();
+  const bool leads = last.op_type == "Attention" || last.op_type == "RotaryEmbedding";
+  const auto& step = leads ? last : draft.spec.steps[0];
   if (step.domain.empty()) {
     for (const OperatorEntry& entry : kOperators) {
       if (entry.op == step.op_type) return &entry.family();
@@ -138,7 +144,8 @@ class CpuDevice final : public CompileDevice {
     if (family == nullptr)
       return cpu::refuse(fmt::format("{}: expected an operator with a cpu kernel, found none", op));
     if (item.nodes.size() > 1 && family != &cpu::conv_family() &&
-        family != &cpu::product_family() && family != &cpu::elementwise_family()) {
+        family != &cpu::product_family() && family != &cpu::elementwise_family() &&
+        family != &cpu::attention_family() && family != &cpu::rotary_family()) {
       return cpu::refuse(
           fmt::format("{}: expected a convolution, product or elementwise operators to fuse",
                       cpu::describe_steps(draft->spec)));

@@ -76,8 +76,9 @@ Offers offer_layer_normalization(const OfferRequest& request) {
     const Shape tail(spec.inputs[0].shape.begin() + static_cast<std::ptrdiff_t>(first),
                      spec.inputs[0].shape.end());
     if (decl->dtype != DType::kFp32 || decl->shape != tail) {
-      return refuse(fmt::format("LayerNormalization: input {}: expected fp32{}, found {}{}", i,
-                                to_string(tail), to_string(decl->dtype), to_string(decl->shape)));
+      return refuse(fmt::format("{}: input {}: expected fp32{}, found {}{}", spec.steps[0].op_type,
+                                i, to_string(tail), to_string(decl->dtype),
+                                to_string(decl->shape)));
     }
   }
   return row_major(request, "simd.layer_normalization", 8, 0.4);

@@ -30,6 +30,8 @@ constexpr std::array kLoaders = {
     Loader{"simd.softmax", 1, cpu::load_softmax},
     Loader{"simd.reduce", 1, cpu::load_reduce},
     Loader{"simd.layer_normalization", 1, cpu::load_layer_normalization},
+    Loader{"onednn.attention", 1, cpu::load_attention},
+    Loader{"cpu.rotary_embedding", 1, cpu::load_rotary},
     Loader{"cpu.elementwise", 1, cpu::load_scalar_elementwise},
     Loader{"cpu.view", 1, cpu::load_view},
     Loader{"cpu.concat", 1, cpu::load_concat},

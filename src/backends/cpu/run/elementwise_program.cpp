@@ -37,6 +37,7 @@ constexpr std::array kUnary = {
     UnaryEntry{"HardSigmoid", SimdOp::kHardSigmoid, "alpha", 0.2F, "beta", 0.5F},
     UnaryEntry{"HardSwish", SimdOp::kHardSwish, "", 0, "", 0},
     UnaryEntry{"Swish", SimdOp::kSwish, "alpha", 1, "", 0},
+    UnaryEntry{"QuickGelu", SimdOp::kSwish, "alpha", 1.702F, "", 0},
     UnaryEntry{"Tanh", SimdOp::kTanh, "", 0, "", 0},
     UnaryEntry{"Exp", SimdOp::kExp, "", 0, "", 0},
     UnaryEntry{"Log", SimdOp::kLog, "", 0, "", 0},
@@ -80,7 +81,8 @@ const typename Table::value_type* find(const Table& table, std::string_view name
 }  // namespace
 
 bool is_simd_elementwise(std::string_view domain, std::string_view op_type) {
-  if (op_type == "Gelu") return true;  // ai.onnx and com.microsoft mean the same
+  // ai.onnx and com.microsoft mean the same by Gelu; QuickGelu is com.microsoft's alone.
+  if (op_type == "Gelu" || op_type == "QuickGelu") return true;
   if (!domain.empty()) return false;
   return op_type == "Clip" || find(kUnary, op_type) != nullptr || find(kBinary, op_type) != nullptr;
 }

@@ -49,7 +49,13 @@ Result<std::unique_ptr<LoadedKernel>> load_softmax(const artefact::KernelSpec& s
 // reduce_kernel.cpp: "simd.reduce".
 Result<std::unique_ptr<LoadedKernel>> load_reduce(const artefact::KernelSpec& spec,
                                                   Constants constants);
-// normalize_kernel.cpp: "simd.layer_normalization".
+// attention_kernel.cpp: "onednn.attention". rotary_kernel.cpp: "cpu.rotary_embedding", a
+// RotaryEmbedding and views of its tables.
+Result<std::unique_ptr<LoadedKernel>> load_attention(const artefact::KernelSpec& spec,
+                                                     Constants constants);
+Result<std::unique_ptr<LoadedKernel>> load_rotary(const artefact::KernelSpec& spec,
+                                                  Constants constants);
+// softmax_kernel.cpp: "simd.layer_normalization": LayerNormalization, RMSNormalization.
 Result<std::unique_ptr<LoadedKernel>> load_layer_normalization(const artefact::KernelSpec& spec,
                                                                Constants constants);
 

@@ -1,5 +1,5 @@
 // "simd.softmax": Softmax and LogSoftmax along one axis of a row-major tensor;
-// "simd.layer_normalization" along the last axes.
+// "simd.layer_normalization" along the last axes, LayerNormalization and RMSNormalization.
 
 #include <algorithm>
 #include <cmath>
@@ -8,23 +8,12 @@
 #include "backends/cpu/run/elementwise_simd.h"
 #include "backends/cpu/run/kernels.h"
 #include "backends/cpu/run/physical.h"
+#include "backends/cpu/run/softmax_row.h"
 
 namespace tessera::backends::cpu {
 namespace {
 
 constexpr std::int64_t kGrain = 8192;
-
-void softmax_row(const float* x, float* y, std::size_t count, bool log) {
-  const float top = simd_max(x, count);
-  const float shift = std::isfinite(top) ? top : std::isnan(top) ? top : top > 0 ? top : 0.0F;
-  if (log) {
-    const float total = simd_exp_sum(x, y, count, shift);
-    run_simd(SimdOp::kScaleShift, x, nullptr, y, count, 1, -(shift + std::log(total)));
-    return;
-  }
-  const float total = simd_exp_sum(x, y, count, shift);
-  run_simd(SimdOp::kScaleShift, y, nullptr, y, count, 1 / total, 0);
-}
 
 // Columns side by side: `axis` rows of `inner` elements. `scratch` holds two rows.
 void softmax_columns(const float* x, float* y, std::int64_t axis, std::size_t inner, float* scratch,
@@ -93,6 +82,7 @@ class LayerNormalizationKernel final : public LoadedKernel {
       : spec_(std::move(spec)),
         constants_(constants.begin(), constants.end()),
         axis_(axis),
+        centred_(spec_.steps[0].op_type != "RMSNormalization"),
         epsilon_(spec_.steps[0].attributes.get_float("epsilon", 1e-5F)) {}
 
   Result<std::unique_ptr<KernelInstance>> instantiate(const InstanceDims& dims,
@@ -112,12 +102,12 @@ class LayerNormalizationKernel final : public LoadedKernel {
       for (std::int64_t at = range.begin; at < range.end; ++at) {
         const float* x = floats(args.inputs[0]) + at * row;
         float* y = floats(args.outputs[0]) + at * row;
-        const float mean = simd_sum(x, width) / static_cast<float>(row);
+        const float mean = centred_ ? simd_sum(x, width) / static_cast<float>(row) : 0;
         const float factor =
             1 / std::sqrt(simd_sum_of_squares(x, width, mean) / static_cast<float>(row) + epsilon_);
         // Centred before it is scaled: x * factor - mean * factor would cancel.
-        run_simd(SimdOp::kScaleShift, x, nullptr, y, width, 1, -mean);
-        run_simd(SimdOp::kScaleShift, y, nullptr, y, width, factor, 0);
+        if (centred_) run_simd(SimdOp::kScaleShift, x, nullptr, y, width, 1, -mean);
+        run_simd(SimdOp::kScaleShift, centred_ ? y : x, nullptr, y, width, factor, 0);
         if (scale != nullptr) run_simd(SimdOp::kMul, y, scale, y, width, 0, 0);
         if (bias != nullptr) run_simd(SimdOp::kAdd, y, bias, y, width, 0, 0);
       }
@@ -135,6 +125,7 @@ class LayerNormalizationKernel final : public LoadedKernel {
   artefact::KernelSpec spec_;
   std::vector<std::span<const std::byte>> constants_;
   std::size_t axis_;
+  bool centred_;  // RMSNormalization is not
   float epsilon_;
 };
 

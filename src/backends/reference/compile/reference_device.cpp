@@ -29,7 +29,8 @@ class ReferenceDevice final : public CompileDevice {
 
   Offers offers(const ir::WorkItem& item, const SymbolBindings& point,
                 const OfferOptions& /*options*/) override {
-    if (item.cover != nullptr) return {{}, "the reference runs one node at a time"};
+    if (item.cover != nullptr && item.cover->assembled.empty())
+      return {{}, "the reference runs one node at a time"};
     const ir::Node& node = *item.nodes.front();
     if (node.op->kernel == nullptr)
       return {{}, node.op->qualified_name() + ": no backend runs control flow"};
