@@ -10,6 +10,7 @@
 #include "passes/fold_batch_normalization.h"
 #include "passes/fold_constants.h"
 #include "passes/fold_known_shapes.h"
+#include "passes/separate_dequantize.h"
 #include "passes/simplify_algebra.h"
 #include "passes/simplify_reshape.h"
 #include "passes/simplify_transpose.h"
@@ -24,6 +25,8 @@ constexpr Pass kSimplify[] = {
      "shape arithmetic over fixed sizes, which is not constant by itself"},
     {"eliminate_common_subexpressions", eliminate_common_subexpressions,
      "after the folds, which make equal constants"},
+    {"separate_dequantize", separate_dequantize,
+     "after the merging of equal nodes, which leaves these apart"},
     {"eliminate_no_ops", eliminate_no_ops, "before what looks at neighbours"},
     {"simplify_algebra", simplify_algebra, "before what matches Mul and Add"},
     {"simplify_transpose", simplify_transpose, "makes Reshapes, so before simplify_reshape"},

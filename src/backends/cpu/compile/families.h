@@ -42,6 +42,14 @@ const Family& resize_family();
 const Family& softmax_family();
 const Family& reduce_family();
 const Family& layer_normalization_family();
+// quant_offers.cpp
+const Family& quant_family();
+const Family& quantize_family();
+const Family& dynamic_quantize_family();
+
+// An operator that moves elements, between DequantizeLinear and QuantizeLinear of one scale and
+// zero point, moves the quantised elements: true, and the draft is that one step.
+bool strip_quantised_movement(SpecDraft& draft);
 
 // ---- What families share
 // ------------------------------------------------------------------------------------------------
