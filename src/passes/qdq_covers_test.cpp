@@ -170,7 +170,7 @@ TEST(SeparateDequantize, TransposesOfWeightsMoveToTheQuantisedElements) {
   const auto result =
       run_passes(kProduct + "%d = DequantizeLinear(%q, %s) %y = MatMul(%d, %t) output %y",
                  {kFold, kSeparate, kFold, kDead});
-  EXPECT_THAT(result.text, HasSubstr("DequantizeLinear([1, 3, 2, 4], [0.5, 0.25]) {axis = 1}"));
+  EXPECT_THAT(result.text, HasSubstr("DequantizeLinear([1, 3, 2, 4], [0.5, 0.25]) {axis=1}"));
   EXPECT_THAT(result.text, Not(HasSubstr("Transpose")));
 }
 
