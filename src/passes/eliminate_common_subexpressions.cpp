@@ -4,6 +4,7 @@
 #include <map>
 
 #include "ir/use_index.h"
+#include "passes/qdq_groups.h"
 #include "passes/rewrite.h"
 
 namespace tessera::passes {
@@ -77,7 +78,7 @@ Result<bool> eliminate_common_subexpressions(PassContext& /*context*/, ir::Graph
   std::map<std::string, ir::NodeId> first;
   for (const ir::NodeId id : node_ids(graph)) {
     ir::Node& node = *graph.find_node(id);
-    if (!node.op->deterministic || !node.bodies.empty()) continue;
+    if (!node.op->deterministic || !node.bodies.empty() || is_dequantize(&node)) continue;
     ir::Node& kept = *graph.find_node(first.emplace(node_key(node), id).first->second);
     if (kept.id == id || !can_merge(graph, kept, node)) continue;
     merge(graph, kept, node);

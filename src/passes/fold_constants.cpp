@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "ops/op_table.h"
+#include "passes/qdq_groups.h"
 #include "passes/rewrite.h"
 
 namespace tessera::passes {
@@ -15,7 +16,7 @@ constexpr std::int64_t kMaxGrowth = 8;
 
 bool is_foldable(const ir::Graph& graph, const ir::Node& node) {
   if (!node.op->deterministic || node.op->kernel == nullptr || !node.bodies.empty() ||
-      node.outputs.empty())
+      node.outputs.empty() || is_group_constant(graph, node))
     return false;
   const bool constant = std::all_of(node.inputs.begin(), node.inputs.end(), [&](ir::ValueId id) {
     return id == ir::kNoValue || constant_of(graph, id) != nullptr;

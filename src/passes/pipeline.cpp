@@ -13,6 +13,7 @@
 #include "passes/fold_known_shapes.h"
 #include "passes/hoist_loop_invariants.h"
 #include "passes/inline_constant_branches.h"
+#include "passes/separate_dequantize.h"
 #include "passes/simplify_algebra.h"
 #include "passes/simplify_reshape.h"
 #include "passes/simplify_transpose.h"
@@ -31,6 +32,8 @@ constexpr Pass kSimplify[] = {
      "one spelling of what nodes say, for the comparison of nodes that follows"},
     {"eliminate_common_subexpressions", eliminate_common_subexpressions,
      "after the folds, which make equal constants"},
+    {"separate_dequantize", separate_dequantize,
+     "after the merging of equal nodes, which leaves these apart"},
     {"eliminate_no_ops", eliminate_no_ops, "before what looks at neighbours"},
     {"simplify_algebra", simplify_algebra, "before what matches Mul and Add"},
     {"simplify_transpose", simplify_transpose, "makes Reshapes, so before simplify_reshape"},

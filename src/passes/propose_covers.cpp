@@ -5,6 +5,7 @@
 
 #include "ops/scalar_function.h"
 #include "passes/cover_builder.h"
+#include "passes/qdq_covers.h"
 #include "passes/reassemble/reassemble.h"
 #include "passes/rewrite.h"
 
@@ -194,6 +195,7 @@ std::vector<ir::Cover> propose_covers(ir::Module& module, ir::Graph& graph,
       epilogues.emplace_back(prefix.begin(), prefix.end());
     }
   }
+  propose_qdq_covers(view, covers, notes);
   for (const auto& group : maximal_groups(view)) {
     covers.add("elementwise_group", group, false);
     const ir::Node& sink = *graph.find_node(group.back());

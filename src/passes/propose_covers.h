@@ -10,6 +10,7 @@
 //                      Mul with a tensor of the same shape that is there before the anchor (a
 //                      residual sum). Every prefix of the chain is a cover of its own. A result may
 //                      be read several times inside (x * sigmoid(x)).
+//   qdq                An operator between DequantizeLinear and QuantizeLinear: qdq_covers.h.
 //   elementwise_group  Elementwise float nodes of one shape that end in one result, as many as
 //   there are; and what is left of such
 //                      a group beside each anchor_epilogue that takes its first nodes.

@@ -129,10 +129,11 @@ inline std::string describe(const backends::Candidate& candidate) {
 }
 
 // A graph under test with drawn inputs, and what the reference computes from them. All of its
-// nodes are one item: a node alone, or a cover.
+// nodes are one item: a node alone, or a cover of `pattern`.
 class BackendGraph {
  public:
-  explicit BackendGraph(const std::string& statements) : module_(module_of_statements(statements)) {
+  explicit BackendGraph(const std::string& statements, const std::string& pattern = "test")
+      : module_(module_of_statements(statements)) {
     const ir::Graph& graph = module_.methods[0].graph;
     Random random(11);
     for (ir::ValueId id = 0; id < graph.value_count(); ++id) {
@@ -144,7 +145,7 @@ class BackendGraph {
       values_[id] = drawn_tensor(type, evaluate(*type.shape, point()).value(), random);
     }
     for (const auto& node : graph.nodes()) run_reference(*node);
-    if (graph.nodes().size() > 1) make_cover();
+    if (graph.nodes().size() > 1) make_cover(pattern);
   }
 
   [[nodiscard]] const ir::Module& module() const { return module_; }
@@ -259,9 +260,9 @@ class BackendGraph {
     }
   }
 
-  void make_cover() {
+  void make_cover(const std::string& pattern) {
     cover_ = std::make_unique<ir::Cover>();
-    cover_->pattern = "test";
+    cover_->pattern = pattern;
     for (const auto& node : graph().nodes()) {
       cover_->nodes.push_back(node->id);
       for (const ir::ValueId id : node->inputs) {

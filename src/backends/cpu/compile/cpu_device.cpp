@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <thread>
 
@@ -27,6 +28,13 @@ constexpr std::array kOperators = {
     OperatorEntry{"ConvTranspose", cpu::conv_family},
     OperatorEntry{"Gemm", cpu::product_family},
     OperatorEntry{"MatMul", cpu::product_family},
+    OperatorEntry{"ConvInteger", cpu::quant_family},
+    OperatorEntry{"QLinearConv", cpu::quant_family},
+    OperatorEntry{"MatMulInteger", cpu::quant_family},
+    OperatorEntry{"QLinearMatMul", cpu::quant_family},
+    OperatorEntry{"QuantizeLinear", cpu::quantize_family},
+    OperatorEntry{"DequantizeLinear", cpu::quantize_family},
+    OperatorEntry{"DynamicQuantizeLinear", cpu::dynamic_quantize_family},
     OperatorEntry{"MaxPool", cpu::pool_family},
     OperatorEntry{"AveragePool", cpu::pool_family},
     OperatorEntry{"GlobalAveragePool", cpu::global_pool_family},
@@ -92,7 +100,28 @@ bool all_fp32(const cpu::SpecDraft& draft) {
   return true;
 }
 
+// Several steps with DequantizeLinear or QuantizeLinear among them, or pooling of bytes.
+bool is_quantised(const artefact::KernelSpec& spec) {
+  const auto& op = spec.steps[0].op_type;
+  if (spec.steps.size() == 1) {
+    const DType dtype = spec.inputs.empty() ? DType::kUndefined : spec.inputs[0].dtype;
+    return (op == "MaxPool" || op == "GlobalMaxPool") &&
+           (dtype == DType::kInt8 || dtype == DType::kUInt8);
+  }
+  return std::any_of(spec.steps.begin(), spec.steps.end(), [](const auto& step) {
+    return step.op_type == "DequantizeLinear" || step.op_type == "QuantizeLinear";
+  });
+}
+
+// The item as kernels here see it.
+Result<cpu::SpecDraft> draft_of(const ir::WorkItem& item) {
+  TESSERA_ASSIGN(auto draft, cpu::draft_spec(item));
+  if (draft.spec.steps.size() > 1) cpu::strip_quantised_movement(draft);
+  return draft;
+}
+
 const Family* family_of(const cpu::SpecDraft& draft) {
+  if (is_quantised(draft.spec)) return &cpu::quant_family();
   // What stands before a re-assembled operator belongs to it.
   const auto& last = draft.spec.steps.back();
   const bool leads = last.op_type == "Attention" || last.op_type == "RotaryEmbedding";
@@ -115,6 +144,10 @@ DeviceRates default_rates(int threads) {
   DeviceRates rates;
   rates.default_gflops = per_thread * threads;
   rates.gflops[DType::kFp32] = rates.default_gflops;
+  // Exact sums of 16-bit products: more lanes, but an addition beside each.
+  rates.gflops[DType::kInt8] = cpu::isa() == cpu::Isa::kSse41  ? 2.0 * threads
+                               : cpu::isa() == cpu::Isa::kAvx2 ? 1.5 * rates.default_gflops
+                                                               : rates.default_gflops;
   rates.memory_gb_per_s = std::min(20.0, 6.0 + 2.0 * threads);
   rates.launch_us = 0;
   rates.sync_us = 0;
@@ -137,15 +170,16 @@ class CpuDevice final : public CompileDevice {
 
   Offers offers(const ir::WorkItem& item, const SymbolBindings& point,
                 const OfferOptions& options) override {
-    auto draft = cpu::draft_spec(item);
+    auto draft = draft_of(item);
     if (!draft) return cpu::refuse(draft.error());
     const Family* family = family_of(*draft);
     const std::string op = item.nodes[0]->op->qualified_name();
     if (family == nullptr)
       return cpu::refuse(fmt::format("{}: expected an operator with a cpu kernel, found none", op));
-    if (item.nodes.size() > 1 && family != &cpu::conv_family() &&
+    if (draft->spec.steps.size() > 1 && family != &cpu::conv_family() &&
         family != &cpu::product_family() && family != &cpu::elementwise_family() &&
-        family != &cpu::attention_family() && family != &cpu::rotary_family()) {
+        family != &cpu::quant_family() && family != &cpu::attention_family() &&
+        family != &cpu::rotary_family()) {
       return cpu::refuse(
           fmt::format("{}: expected a convolution, product or elementwise operators to fuse",
                       cpu::describe_steps(draft->spec)));
@@ -162,7 +196,7 @@ class CpuDevice final : public CompileDevice {
   }
 
   Result<CompiledKernel> compile(const ir::WorkItem& item, const Candidate& candidate) override {
-    TESSERA_ASSIGN(auto draft, cpu::draft_spec(item));
+    TESSERA_ASSIGN(auto draft, draft_of(item));
     const Family* family = family_of(draft);
     if (family == nullptr || candidate.inputs.size() != item.inputs.size()) {
       return fail(ErrorCode::kInvalidArgument,

@@ -45,6 +45,14 @@ const Family& layer_normalization_family();
 // attention_offers.cpp
 const Family& attention_family();
 const Family& rotary_family();
+// quant_offers.cpp
+const Family& quant_family();
+const Family& quantize_family();
+const Family& dynamic_quantize_family();
+
+// An operator that moves elements, between DequantizeLinear and QuantizeLinear of one scale and
+// zero point, moves the quantised elements: true, and the draft is that one step.
+bool strip_quantised_movement(SpecDraft& draft);
 
 // ---- What families share
 // ------------------------------------------------------------------------------------------------

@@ -52,7 +52,7 @@ class Bench {
                     double tolerance);
   std::size_t check(double tolerance = 1e-5) { return check({}, {{}}, tolerance); }
 
-  // Values of inputs: [low, high); integers from 0 to high - 1.
+  // Values of inputs: [low, high); integers from 0 to high - 1; bytes of every value.
   float low = -1;
   float high = 1;
 

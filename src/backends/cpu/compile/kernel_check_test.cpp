@@ -48,6 +48,7 @@ double element(const TensorView& view, std::int64_t i) {
     case DType::kFp64: return view.as<double>()[i];
     case DType::kInt64: return static_cast<double>(view.as<std::int64_t>()[i]);
     case DType::kInt32: return view.as<std::int32_t>()[i];
+    case DType::kInt8: return view.as<std::int8_t>()[i];
     default: return view.as<std::uint8_t>()[i];
   }
 }
@@ -185,6 +186,11 @@ std::vector<Tensor> Bench::random_inputs(const SymbolBindings& point) {
         case DType::kInt32:
           static_cast<std::int32_t*>(tensor.mutable_data())[i] = static_cast<std::int32_t>(
               random.integer(static_cast<std::int64_t>(low), static_cast<std::int64_t>(high) - 1));
+          break;
+        case DType::kInt8:
+        case DType::kUInt8:
+          static_cast<std::uint8_t*>(tensor.mutable_data())[i] =
+              static_cast<std::uint8_t>(random.integer(0, 255));
           break;
         default: static_cast<std::uint8_t*>(tensor.mutable_data())[i] = random.chance(0.5) ? 1 : 0;
       }

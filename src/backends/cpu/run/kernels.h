@@ -12,6 +12,23 @@ Result<std::unique_ptr<LoadedKernel>> load_conv(const artefact::KernelSpec& spec
 // product_kernel.cpp: "onednn.matmul", a Gemm or MatMul and its epilogue.
 Result<std::unique_ptr<LoadedKernel>> load_product(const artefact::KernelSpec& spec,
                                                    Constants constants);
+// quant_conv_kernel.cpp: "simd.quant_conv", a convolution of 8-bit tensors and its epilogue.
+Result<std::unique_ptr<LoadedKernel>> load_quant_conv(const artefact::KernelSpec& spec,
+                                                      Constants constants);
+// quant_product_kernel.cpp: "simd.quant_product", a product of 8-bit tensors and its epilogue.
+Result<std::unique_ptr<LoadedKernel>> load_quant_product(const artefact::KernelSpec& spec,
+                                                         Constants constants);
+// quant_pool_kernel.cpp: "simd.quant_pool", pooling of 8-bit tensors.
+Result<std::unique_ptr<LoadedKernel>> load_quant_pool(const artefact::KernelSpec& spec,
+                                                      Constants constants);
+// quant_elementwise_kernel.cpp: "simd.quant_elementwise", elementwise steps between 8-bit tensors.
+Result<std::unique_ptr<LoadedKernel>> load_quant_elementwise(const artefact::KernelSpec& spec,
+                                                             Constants constants);
+// quantize_kernel.cpp: "simd.quantize": QuantizeLinear, DequantizeLinear; "simd.dynamic_quantize".
+Result<std::unique_ptr<LoadedKernel>> load_quantize(const artefact::KernelSpec& spec,
+                                                    Constants constants);
+Result<std::unique_ptr<LoadedKernel>> load_dynamic_quantize(const artefact::KernelSpec& spec,
+                                                            Constants constants);
 // pool_kernel.cpp: "onednn.pool" and "simd.pool": MaxPool, AveragePool; "simd.global_pool".
 Result<std::unique_ptr<LoadedKernel>> load_onednn_pool(const artefact::KernelSpec& spec,
                                                        Constants constants);

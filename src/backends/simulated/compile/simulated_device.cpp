@@ -67,6 +67,16 @@ class SimulatedDevice final : public CompileDevice {
   std::vector<Layout> layouts_;
 };
 
+// A quantised group: what stands between its DequantizeLinear and QuantizeLinear nodes is computed
+// in int8. The steps give the numbers, as the reference has them.
+bool is_quantised_group(const ir::WorkItem& item) {
+  return item.cover != nullptr && item.cover->pattern == "qdq";
+}
+
+bool is_border(const ir::Node& node) {
+  return node.op->name == "DequantizeLinear" || node.op->name == "QuantizeLinear";
+}
+
 // The dtype that a node computes in: that of its first operand, in the chosen precision where that
 // is fp32.
 DType compute_dtype(const ir::WorkItem& item, const ir::Node& node, DType precision) {
@@ -96,10 +106,12 @@ bool follows_precision(const ir::WorkItem& item, ir::ValueId value) {
 }
 
 std::string SimulatedDevice::refusal_in(const ir::WorkItem& item, DType precision) const {
-  for (const ir::Node* node : item.nodes)
-    if (auto reason = refusal(profile_, item, *node, compute_dtype(item, *node, precision));
-        !reason.empty())
-      return reason;
+  const bool quantised = is_quantised_group(item);
+  for (const ir::Node* node : item.nodes) {
+    if (quantised && is_border(*node)) continue;
+    const DType dtype = quantised ? DType::kInt8 : compute_dtype(item, *node, precision);
+    if (auto reason = refusal(profile_, item, *node, dtype); !reason.empty()) return reason;
+  }
   return {};
 }
 
@@ -114,6 +126,7 @@ Candidate SimulatedDevice::candidate_in(const ir::WorkItem& item, const Layout& 
                        std::max(1, bits_of(compute_dtype(item, *item.nodes.front(), DType::kFp32)));
   candidate.flops = work.flops;
   candidate.bytes_moved = (work.bytes_read + work.bytes_written) * scale;
+  if (is_quantised_group(item)) candidate.compute_dtype = DType::kInt8;
   for (const ir::ValueId id : item.inputs) {
     const ir::Value& value = item.graph->value(id);
     if (value.kind == ir::ValueKind::kConstant) {
@@ -136,7 +149,10 @@ Offers SimulatedDevice::offers(const ir::WorkItem& item, const SymbolBindings& p
   const auto work = work_at(item, point);
   if (!work) return {{}, work.error().to_string()};
   Offers offers;
-  for (const DType precision : options.precisions) {
+  // What is fp32 in a quantised group, a result or a residual sum, stays it.
+  const std::vector<DType> precisions =
+      is_quantised_group(item) ? std::vector{DType::kFp32} : options.precisions;
+  for (const DType precision : precisions) {
     if (auto reason = refusal_in(item, precision); !reason.empty()) {
       if (offers.refusal.empty()) offers.refusal = std::move(reason);
       continue;

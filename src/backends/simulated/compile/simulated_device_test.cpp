@@ -222,5 +222,25 @@ TEST(SimulatedDevice, IntegersAreNotTurnedToFloats) {
   EXPECT_EQ(offers.refusal, "no conversion from int64 to fp32");
 }
 
+// A quantised convolution as a cover.
+constexpr const char* kQuantised =
+    "input %x : int8[1, 3, 8, 8] const %s : fp32[] dense [0.5] const %w : int8[2, 3, 1, 1] dense "
+    "[1, -2, 5, 2, 3, -1] %dx = DequantizeLinear(%x, %s) %dw = DequantizeLinear(%w, %s) "
+    "%c = Conv(%dx, %dw) %y = QuantizeLinear(%c, %s) output %y";
+
+TEST(SimulatedDevice, QuantisedGroupsAreComputedInInt8) {
+  const BackendGraph graph(kQuantised, "qdq");
+  const auto offers = graph.offers(*device_of(
+      R"("supports": [{"op": "Conv", "dtypes": ["fp32", "int8"]}], "layouts": ["nhwc"])"));
+  ASSERT_EQ(offers.candidates.size(), 1U) << offers.refusal;
+  EXPECT_EQ(offers.candidates[0].compute_dtype, DType::kInt8);
+  EXPECT_EQ(graph.run_error(*device_of(R"("layouts": ["nhwc"])"), *runner(), offers.candidates[0],
+                            kFp32Tolerance),
+            "");
+  EXPECT_EQ(graph.offers(*device_of(R"("supports": [{"op": "Conv", "dtypes": ["fp32", "fp16"]}])"))
+                .refusal,
+            "Conv: int8 is not supported (supports: fp32, fp16)");
+}
+
 }  // namespace
 }  // namespace tessera::backends::simulated
