@@ -7,7 +7,8 @@ namespace {
 
 std::string found_text(const RunValue& value) {
   if (value.is_tensor())
-    return fmt::format("{}{}", to_string(value.tensor.dtype()), to_string(value.tensor.dims()));
+    return fmt::format("{}[{}]", to_string(value.tensor.dtype()),
+                       fmt::join(value.tensor.dims(), ", "));
   return value.kind == ValueType::Kind::kSequence ? "a sequence" : "an optional";
 }
 

@@ -28,8 +28,8 @@ struct Proposed {
 };
 
 Proposed propose(const std::string& statements) {
-  const ir::Module module = module_of(statements);
-  const ir::Graph& graph = module.methods[0].graph;
+  ir::Module module = module_of(statements);
+  ir::Graph& graph = module.methods[0].graph;
   std::vector<Note> notes;
   Proposed proposed;
   for (const ir::Cover& cover : propose_covers(module, graph, notes)) {

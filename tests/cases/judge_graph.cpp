@@ -64,7 +64,10 @@ Names origins_of(const ir::Module& module, const ir::Node& node) {
 // Operators of the optimised graph, and those that its covers re-assemble.
 Names fused_operators(const Graphs& graphs) {
   Names names = operators_of(graphs.optimised);
-  for (const ir::Cover& cover : graphs.covers) names.insert(cover.pattern);
+  for (const ir::Cover& cover : graphs.covers) {
+    names.insert(cover.pattern);
+    for (const auto& node : cover.assembled) names.insert(plain_name(*node->op));
+  }
   return names;
 }
 

@@ -141,9 +141,10 @@ std::string overlap_problem(const StepRun& run) {
         run.feeds, [&](const auto& entry) { return entry.first == decl.name; });
     dims.push_back(feed == run.feeds.end() ? Dims() : feed->second.dims());
   }
-  const auto bindings = runtime::bind_symbols(method, dims);
+  const auto bindings = runtime::bind_symbols(method, dims, {}, false);
   if (!bindings) return bindings.error().to_string();
-  const auto plan = runtime::make_shape_plan(*run.program, *bindings, 1);
+  const auto plan = runtime::make_shape_plan(
+      *run.program, method, dims, *bindings, std::vector<bool>(method.buffers.size(), false), 1);
   return plan ? Storage(method, **plan).problem() : plan.error().to_string();
 }
 

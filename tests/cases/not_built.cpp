@@ -9,42 +9,10 @@
 namespace tessera::testing {
 
 const std::vector<NotBuilt>& not_built() {
-  static const std::string control_flow = "If, Loop and Scan do not run yet";
-  static const std::string sequences = "sequences and optionals do not run yet";
-  static const std::string strings = "operators on strings are missing";
-  static const std::string data_sizes = "sizes that only the data decides do not run yet";
-  static const std::string reassembly = "decompositions are not re-assembled yet";
   static const std::vector<NotBuilt> table = {
-      {"AT*", "fused_ops_expected", reassembly},
-      {"CF10_*", "*", sequences},
-      {"CF11_*", "*", sequences},
-      {"CF13_*", "*", sequences},
-      {"CF14_*", "*", sequences},
-      {"CF2_*", "*", control_flow},
-      {"CF4_*", "*", control_flow},
-      {"CF5_*", "*", control_flow},
-      {"CF6_*", "*", control_flow},
-      {"CF7_*", "*", control_flow},
-      {"CF9_*", "*", control_flow},
-      {"GE*", "fused_ops_expected", reassembly},
-      {"LN*", "fused_ops_expected", reassembly},
       {"M7_*", "max_copies", "a Concat whose operands are written in place is not planned yet"},
       {"P15_*", "partition.independent_partitions_min",
        "plans are made for one device at a time; side by side is another objective"},
-      {"P2_*", "partition.must_not_win_slot", "a device's limit of partitions is not planned yet"},
-      {"P5_*", "*", control_flow},
-      {"P6_*", "*", "a device that cannot start ends the compilation"},
-      {"P7_*", "*", "a kernel that cannot be compiled ends the compilation"},
-      {"P8_*", "*", control_flow},
-      {"P9_*", "*", control_flow},
-      {"RMS2_*", "fused_ops_expected", reassembly},
-      {"S22_*", "*", data_sizes},
-      {"S3_*", "*", control_flow},
-      {"S4_*", "*", control_flow},
-      {"S5_*", "*", control_flow},
-      {"STR1_*", "*", strings},
-      {"STR3_*", "*", strings},
-      {"Z7_*", "*", data_sizes},
   };
   return table;
 }
