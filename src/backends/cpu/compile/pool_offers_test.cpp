@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include "backends/cpu/compile/kernel_check.h"
+#include "backends/cpu/run/kernels.h"
 
 namespace tessera::backends::cpu {
 namespace {
@@ -102,6 +103,19 @@ TEST(Reduce, ArgMax) {
                           attributes({{"axis", axis}, {"keepdims", std::int64_t{0}}})));
     EXPECT_EQ(bench.check(0), 1U);
   }
+}
+
+TEST(Reduce, ArgMaxOfNothingIsAnError) {
+  artefact::KernelSpec spec;
+  spec.inputs = {{DType::kFp32, {}, {Dim::symbol("n"), 3}}};
+  spec.outputs = {{DType::kInt64, {}, {1, 3}}};
+  spec.steps = {{"", "ArgMax", attributes({{"axis", std::int64_t{0}}}), {0}, 1}};
+  const auto kernel = load_reduce(spec, {});
+  ASSERT_TRUE(kernel) << kernel.error().to_string();
+  const auto instance = (*kernel)->instantiate({{{0, 3}}, {{1, 3}}}, 1);
+  ASSERT_FALSE(instance);
+  EXPECT_EQ(instance.error().to_string(), "ArgMax and ArgMin: axis 0 of 0x3 has no elements");
+  EXPECT_TRUE((*kernel)->instantiate({{{0, 0}}, {{1, 0}}}, 1)) << "nothing is asked for";
 }
 
 TEST(Softmax, EveryAxis) {

@@ -166,6 +166,10 @@ class ArgReduceKernel final : public LoadedKernel {
     const auto axis = static_cast<std::size_t>(
         std::find(plan_.reduced.begin(), plan_.reduced.end(), true) - plan_.reduced.begin());
     const AxisSplit split = split_at_axis({}, dims.inputs[0], axis);
+    if (split.axis == 0 && split.outer * split.inner > 0)
+      return fail(ErrorCode::kInvalidArgument,
+                  fmt::format("ArgMax and ArgMin: axis {} of {} has no elements", axis,
+                              to_string(dims.inputs[0])));
     const bool largest = plan_.kind == ReduceKind::kArgMax;
     const bool last = plan_.select_last;
     return chunked(1, [=](const ExecuteArgs& args, std::int64_t, std::int64_t, std::byte*) {
