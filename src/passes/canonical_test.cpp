@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "ir/flatten.h"
 #include "passes/canonical_text.h"
 #include "passes/canonicalize_attributes.h"
 #include "passes/propose_covers.h"
@@ -68,25 +69,28 @@ TEST(CanonicalText, DependsOnWhatIsComputedAlone) {
   EXPECT_NE(a, c) << "another constant";
 }
 
-TEST(CanonicalText, ABodyStaysWhatItIs) {
-  const std::string text = canonical(R"(
-    input %c : bool[]
+TEST(CanonicalText, BodiesOfAFlattenedGraph) {
+  const ir::Module module = module_of(R"(
+    const %trips : int64[] dense [2]
     input %x : fp32[2]
-    %y = If(%c) : fp32[2] name "if" bodies {
-      body "then" captures [%x] {
+    %y = Loop(%trips, _, %x) bodies {
+      body "body" captures [] {
+        input %i : int64[]
+        input %go : bool[]
         input %a : fp32[2]
-        %b = Neg(%a)
-        output %b
-      }
-      body "else" captures [%x] {
-        input %a : fp32[2]
-        %b = Abs(%a)
+        %s = Sigmoid(%a)
+        %b = Mul(%s, %a)
+        output %go
         output %b
       }
     }
     output %y)");
-  EXPECT_THAT(text, HasSubstr("= Neg("));
-  EXPECT_THAT(text, HasSubstr("= Abs("));
+  ASSERT_FALSE(module.methods.empty());
+  ir::Module flat = module_of("input %x : fp32[2] output %x");
+  flat.methods[0] = ir::flatten(module.methods[0], {});
+  std::vector<Note> notes;
+  const auto covers = propose_covers(flat, flat.methods[0].graph, notes);
+  EXPECT_THAT(canonical_text(flat, covers), HasSubstr("= Swish("));
 }
 
 TEST(LargestAssembled, LargerOnesTakeTheNodesFirst) {
