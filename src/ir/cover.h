@@ -32,7 +32,7 @@ struct WorkItem {
   // One, or the cover's, in execution order; of a re-assembly those that it is made of instead.
   // Which nodes of the graph a cover takes, Cover::nodes says.
   std::vector<const Node*> nodes;
-  const Cover* cover = nullptr;    // null for a node alone
+  const Cover* cover = nullptr;  // null for a node alone
   std::vector<ValueId>
       inputs;  // distinct values read from outside, in order of first use (omitted inputs left out)
   std::vector<ValueId> outputs;  // for a node alone: its named outputs

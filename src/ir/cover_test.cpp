@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "ir/text.h"
+#include "ops/op_table.h"
 
 namespace tessera::ir {
 namespace {
@@ -36,6 +37,25 @@ module "m" { method "main" { input %x : fp32[2] %y = Exp(%x) : fp32[2] %z = Relu
   EXPECT_EQ(item.cover, &cover);
   EXPECT_EQ(item.inputs, graph.inputs);
   EXPECT_EQ(item.outputs, graph.outputs);
+}
+
+TEST(WorkItem, OfACoverThatBearsAnOperator) {
+  const auto module = parse(R"(tessera.ir 1
+module "m" { method "main" { input %x : fp32[2] %y = Sigmoid(%x) : fp32[2] %z = Mul(%x, %y) : fp32[2] output %z } })");
+  ASSERT_TRUE(module) << module.error().to_string();
+  const Graph& graph = module->methods[0].graph;
+  Cover cover;
+  cover.nodes = {graph.nodes()[0]->id, graph.nodes()[1]->id};
+  cover.inputs = graph.inputs;
+  cover.outputs = graph.outputs;
+  auto swish = std::make_shared<Node>();
+  swish->op = ops::find_op("", "Swish");
+  swish->inputs = graph.inputs;
+  swish->outputs = graph.outputs;
+  cover.assembled = {swish};
+  const WorkItem item = work_item(*module, graph, cover);
+  EXPECT_EQ(item.nodes, std::vector<const Node*>{swish.get()}) << "in the place of its pieces";
+  EXPECT_EQ(item.cover, &cover);
 }
 
 }  // namespace

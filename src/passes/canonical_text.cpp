@@ -25,6 +25,7 @@ class Rewriter {
     }
     for (const ir::ValueId id : from_.outputs) make(id);
     for (const ir::ValueId id : from_.outputs) to_.outputs.push_back(made_.at(id));
+    for (const ir::Block& block : from_.blocks) copy_block(block);
     return std::move(to_);
   }
 
@@ -75,6 +76,11 @@ class Rewriter {
         make_constant(value);
         continue;
       }
+      if (from_.producer(id) == nullptr) {  // an argument of a body
+        made_[id] = to_.add_argument(value.name, value.type, value.block);
+        to_.value(made_[id]).known = value.known;
+        continue;
+      }
       const Unit unit = unit_of(id);
       const std::vector<ir::ValueId> reads = needs(unit);
       // Missing ones are pushed so that the first of them comes first.
@@ -96,6 +102,19 @@ class Rewriter {
     made_[value.id] = entry->second;
   }
 
+  // A body of a flattened graph; what nobody needs of it is left out.
+  void copy_block(const ir::Block& from) {
+    ir::Block& to = to_.blocks.emplace_back(from);
+    const auto owner = nodes_.find(from.owner);
+    to.owner = owner == nodes_.end() ? ir::kNoNode : owner->second;
+    for (auto* list : {&to.arguments, &to.results}) {
+      for (ir::ValueId& id : *list) {
+        const auto made = made_.find(id);
+        id = made == made_.end() ? ir::kNoValue : made->second;
+      }
+    }
+  }
+
   void write(const Unit& unit) {
     const auto place = [&](ir::ValueId id) {
       return id == ir::kNoValue ? ir::kNoValue : made_.at(id);
@@ -112,6 +131,7 @@ class Rewriter {
       copy.attributes = node->attributes;
       copy.inputs = places(node->inputs);
       copy.origins = node->origins;
+      copy.block = node->block;
       for (const auto& captured : node->captures) copy.captures.push_back(places(captured));
       for (const auto& body : node->bodies)
         copy.bodies.push_back(std::make_unique<ir::Graph>(Rewriter(*body, {}).run()));
@@ -123,13 +143,14 @@ class Rewriter {
         }
         copy.outputs.push_back(place(id));
       }
-      to_.add_node(std::move(copy));
+      nodes_[node->id] = to_.add_node(std::move(copy)).id;
     }
   }
 
   const ir::Graph& from_;
   std::map<ir::NodeId, const ir::Cover*> cover_of_;
   std::map<ir::ValueId, ir::ValueId> made_;
+  std::map<ir::NodeId, ir::NodeId> nodes_;
   std::map<std::pair<std::string, std::string>, ir::ValueId> constants_;  // by type and hash
   ir::Graph to_;
 };
@@ -165,9 +186,9 @@ ir::Module assembled_module(const ir::Module& module, const std::vector<ir::Cove
     const ir::Method& from = module.methods[i];
     ir::Method& to = copy.methods.emplace_back();
     to.name = from.name;
-    to.graph = Rewriter(from.graph, i == 0 ? largest_assembled(covers)
-                                           : std::vector<const ir::Cover*>())
-                   .run();
+    to.graph =
+        Rewriter(from.graph, i == 0 ? largest_assembled(covers) : std::vector<const ir::Cover*>())
+            .run();
     to.states = from.states;
     to.weight = from.weight;
   }

@@ -76,9 +76,8 @@ void build_gelu_tanh(Assembler&, const Match& match, Program& program) {
 
 // root * (x + 0.044715 x^3), or root * x * (1 + 0.044715 x^2).
 PatternPtr tanh_argument(const char* root) {
-  const PatternPtr cube =
-      one_of({product({number("cubic"), op("Pow", {kX, number("three")})}),
-              product({number("cubic"), kX, kX, kX})});
+  const PatternPtr cube = one_of({product({number("cubic"), op("Pow", {kX, number("three")})}),
+                                  product({number("cubic"), kX, kX, kX})});
   return one_of({product({number(root), sum({kX, cube})}),
                  product({number(root), kX,
                           sum({number("inner_one"), product({number("cubic"), kX, kX})})})});
@@ -168,11 +167,10 @@ void propose_gates(Assembler& assembler) {
 // x * clip(x + 3, 0, 6) / 6, the limits by Clip or by Max and Min; or x * HardSigmoid(x).
 std::vector<PatternPtr> hard_swish_spellings() {
   const PatternPtr moved = sum({kX, number("three")});
-  const PatternPtr clipped =
-      one_of({op("Clip", {moved, number("zero"), number("six")}),
-              op("Min", {op("Max", {moved, number("zero")}), number("six")}),
-              op("Max", {op("Min", {moved, number("six")}), number("zero")}),
-              op("Min", {op("Relu", {moved}), number("six")})});
+  const PatternPtr clipped = one_of({op("Clip", {moved, number("zero"), number("six")}),
+                                     op("Min", {op("Max", {moved, number("zero")}), number("six")}),
+                                     op("Max", {op("Min", {moved, number("six")}), number("zero")}),
+                                     op("Min", {op("Relu", {moved}), number("six")})});
   return {product({kX, number("sixth"), clipped}),
           product({kX, op("HardSigmoid", {kX}, "hard_sigmoid")})};
 }
@@ -198,8 +196,9 @@ void build_hard_swish(Assembler&, const Match& match, Program& program) {
 
 // x * tanh(softplus(x)), softplus whole or log(1 + exp(x)).
 std::vector<PatternPtr> mish_spellings() {
-  return {product({kX, op("Tanh", {one_of({op("Softplus", {kX}),
-                                           op("Log", {sum({number("one"), op("Exp", {kX})})})})})})};
+  return {
+      product({kX, op("Tanh", {one_of({op("Softplus", {kX}),
+                                       op("Log", {sum({number("one"), op("Exp", {kX})})})})})})};
 }
 
 void build_mish(Assembler&, const Match& match, Program& program) {
@@ -210,8 +209,7 @@ void build_mish(Assembler&, const Match& match, Program& program) {
 
 void propose_activations(Assembler& assembler) {
   propose_gelus(assembler);
-  propose(assembler,
-          {"QuickGelu", "Mul|Div", swish_spellings(), check_quick, build_quick});
+  propose(assembler, {"QuickGelu", "Mul|Div", swish_spellings(), check_quick, build_quick});
   propose(assembler, {"Swish", "Mul|Div", swish_spellings(), check_other, build_swish});
   propose_gates(assembler);
   propose(assembler,

@@ -14,9 +14,9 @@
 namespace tessera::passes {
 
 struct Assembled {
-  std::string text;                  // brief() of the graph with the largest covers as operators
-  std::vector<std::string> notes;    // "pattern: reason"
-  std::vector<std::string> covers;   // patterns of the covers that bear an operator
+  std::string text;                 // brief() of the graph with the largest covers as operators
+  std::vector<std::string> notes;   // "pattern: reason"
+  std::vector<std::string> covers;  // patterns of the covers that bear an operator
 };
 
 // Proposes, compares the values of pieces and operators, and gives what came out.

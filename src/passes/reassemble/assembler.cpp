@@ -14,10 +14,12 @@ namespace tessera::passes::reassemble {
 
 Program::Program(ir::Module& module, ir::Graph& graph, const Candidate& candidate)
     : module_(module), graph_(graph), candidate_(candidate) {
-  for (const ir::Node* node : candidate.nodes) origins_ = ir::merge_origins(origins_, node->origins);
+  for (const ir::Node* node : candidate.nodes)
+    origins_ = ir::merge_origins(origins_, node->origins);
   const ir::Node* last = graph.producer(candidate.outputs.back());
   TESSERA_CHECK(last != nullptr);
   name_ = last->name;
+  block_ = last->block;
 }
 
 ir::ValueId Program::constant(std::string_view stem, Tensor tensor) {
@@ -35,6 +37,7 @@ std::shared_ptr<ir::Node> Program::make_node(std::string_view domain, std::strin
   node->inputs = std::move(inputs);
   while (!node->inputs.empty() && node->inputs.back() == ir::kNoValue) node->inputs.pop_back();
   node->origins = origins_;
+  node->block = block_;
   return node;
 }
 
@@ -71,8 +74,8 @@ bool Program::finish(std::string_view domain, std::string_view type, ops::Attrib
     const ValueType& made = graph_.value(node->outputs[i]).type;
     const ir::Value& wanted = graph_.value(outputs[i]);
     if (made == wanted.type) continue;
-    reason_ = fmt::format("'{}' is {}, and {} would make {}", wanted.name,
-                          wanted.type.to_string(), type, made.to_string());
+    reason_ = fmt::format("'{}' is {}, and {} would make {}", wanted.name, wanted.type.to_string(),
+                          type, made.to_string());
     return false;
   }
   node->outputs = std::move(outputs);
@@ -89,19 +92,22 @@ Assembler::Assembler(ir::Module& module, ir::Graph& graph, CoverList& covers,
 std::vector<ir::NodeId> Assembler::sorted_ids(const Candidate& candidate) const {
   std::vector<ir::NodeId> ids;
   for (const ir::Node* node : candidate.nodes) ids.push_back(node->id);
-  std::sort(ids.begin(), ids.end(), [&](ir::NodeId a, ir::NodeId b) {
-    return view_.position(a) < view_.position(b);
-  });
+  std::sort(ids.begin(), ids.end(),
+            [&](ir::NodeId a, ir::NodeId b) { return view_.position(a) < view_.position(b); });
   ids.erase(std::unique(ids.begin(), ids.end()), ids.end());
   return ids;
 }
 
 std::string Assembler::open_reason(const Candidate& candidate) const {
   const std::vector<ir::NodeId> ids = sorted_ids(candidate);
+  const std::uint32_t block = graph_.find_node(ids.back())->block;
   for (const ir::NodeId id : ids) {
+    if (graph_.find_node(id)->block != block)
+      return fmt::format("'{}' stands in another body", graph_.find_node(id)->name);
     for (const ir::ValueId value : graph_.find_node(id)->outputs) {
       const auto& outputs = candidate.outputs;
-      if (value == ir::kNoValue || std::find(outputs.begin(), outputs.end(), value) != outputs.end())
+      if (value == ir::kNoValue ||
+          std::find(outputs.begin(), outputs.end(), value) != outputs.end())
         continue;
       if (view_.uses().is_output(value))
         return fmt::format("intermediate {} is an output of the graph", quoted(value));

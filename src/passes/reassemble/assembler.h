@@ -17,9 +17,9 @@ namespace tessera::passes::reassemble {
 
 // Nodes that compute something together, before it is known whether they may be one operator.
 struct Candidate {
-  std::string pattern;                   // as the operator is called
-  std::vector<const ir::Node*> nodes;    // any order, each at least once
-  std::vector<ir::ValueId> outputs;      // the result last
+  std::string pattern;                 // as the operator is called
+  std::vector<const ir::Node*> nodes;  // any order, each at least once
+  std::vector<ir::ValueId> outputs;    // the result last
 };
 
 // The nodes of a re-assembly, from the first operand that is brought into order to the operator.
@@ -49,6 +49,7 @@ class Program {
   const Candidate& candidate_;
   std::string name_;
   std::vector<ir::OriginId> origins_;
+  std::uint32_t block_ = 0;
   std::vector<std::shared_ptr<const ir::Node>> nodes_;
   std::string reason_;
 };
@@ -61,7 +62,9 @@ class Assembler {
   [[nodiscard]] const ir::Graph& graph() const { return graph_; }
   [[nodiscard]] const CoverGraph& view() const { return view_; }
   [[nodiscard]] const ValueType& type(ir::ValueId id) const { return graph_.value(id).type; }
-  [[nodiscard]] std::string quoted(ir::ValueId id) const { return "'" + graph_.value(id).name + "'"; }
+  [[nodiscard]] std::string quoted(ir::ValueId id) const {
+    return "'" + graph_.value(id).name + "'";
+  }
 
   // Why the nodes cannot be replaced together: a value inside is read outside, or is an output of
   // the graph. Empty where they can.
@@ -97,8 +100,8 @@ class Assembler {
 // One operator with one spelling or more, of which each match is judged by `check` and built by
 // `build`. Nodes are tried from the last to the first, so that the longest match comes first.
 struct Family {
-  std::string_view pattern;    // name of cover and notes
-  std::string_view root;       // "Add|Mul": types of the node that makes the result
+  std::string_view pattern;  // name of cover and notes
+  std::string_view root;     // "Add|Mul": types of the node that makes the result
   std::vector<PatternPtr> spellings;
   // Why the match is none after all; empty where it holds. Nothing where the structure only looks
   // alike: no near miss.

@@ -126,8 +126,7 @@ class Reader {
       if (!factor || (divides && (at == 0 || *factor == 0))) continue;
       if (!read_scores(node.inputs[1 - at], depth + 1)) return false;
       add(&node);
-      if (mask_is_below_)
-        miss(fmt::format("'{}' scales the mask as well", node.name));
+      if (mask_is_below_) miss(fmt::format("'{}' scales the mask as well", node.name));
       parts_.scale *= divides ? 1 / *factor : *factor;
       return true;
     }
@@ -195,7 +194,7 @@ class Reader {
   }
 
   void read_operands() {
-    parts_.nan_rows = guarded_ ? ops::nn::kNanIsZero
+    parts_.nan_rows = guarded_                                ? ops::nn::kNanIsZero
                       : parts_.mask.kind != Mask::Kind::kNone ? ops::nn::kNanRowsStay
                                                               : ops::nn::kMaskedRowsAreZero;
     const std::size_t query = parts_.scores_are_turned ? 1 : 0;
@@ -272,9 +271,10 @@ class Reader {
     const auto& t = *thin;
     if (joined != Shape{w[0], w[1] * w[2], w[3], w[4]}) return;
     if (t[1] == Dim(1) && t[2] == w[2] && w[1] != Dim(1))
-      return miss(fmt::format("'{}' repeats all heads one after the other: expected each beside "
-                              "its own",
-                              expand->name));
+      return miss(
+          fmt::format("'{}' repeats all heads one after the other: expected each beside "
+                      "its own",
+                      expand->name));
     if (t != Shape{w[0], w[1], Dim(1), w[3], w[4]}) return;
     const ir::Node* view = inner(expand->inputs[0]);
     const bool adds_axis = (is_op(view, "Unsqueeze") || is_op(view, "Reshape")) &&

@@ -15,9 +15,9 @@ namespace tessera::passes::reassemble {
 struct Mask {
   enum class Kind : std::uint8_t {
     kNone,
-    kAdded,       // scores + value
-    kKept,        // where(value, scores, low)
-    kDropped,     // where(value, low, scores)
+    kAdded,    // scores + value
+    kKept,     // where(value, scores, low)
+    kDropped,  // where(value, low, scores)
   };
   Kind kind = Kind::kNone;
   ir::ValueId value = ir::kNoValue;
@@ -37,8 +37,8 @@ struct AttentionParts {
   bool scores_are_turned = false;    // it is K Q^T
   double scale = 1;
   Mask mask;
-  std::int64_t nan_rows = 0;             // ops::nn::AttentionNanRows
-  std::optional<DType> softmax_dtype;    // where it is another than the scores'
+  std::int64_t nan_rows = 0;           // ops::nn::AttentionNanRows
+  std::optional<DType> softmax_dtype;  // where it is another than the scores'
   Operand query, key, value;
   std::string reason;  // not empty: it looks like attention, and why it is none
 };

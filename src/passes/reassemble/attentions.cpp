@@ -37,8 +37,7 @@ ir::ValueId mask(Assembler& assembler, Program& program, const AttentionParts& p
   const Mask& mask = parts.mask;
   if (mask.kind == Mask::Kind::kNone) return ir::kNoValue;
   ir::ValueId id = mask.value;
-  const DType dtype =
-      parts.softmax_dtype.value_or(assembler.type(parts.scores->outputs[0]).dtype);
+  const DType dtype = parts.softmax_dtype.value_or(assembler.type(parts.scores->outputs[0]).dtype);
   if (mask.kind != Mask::Kind::kAdded && std::isfinite(mask.low)) {
     const ir::ValueId zero = scalar(program, dtype, 0);
     const ir::ValueId low = scalar(program, dtype, mask.low);
@@ -51,9 +50,9 @@ ir::ValueId mask(Assembler& assembler, Program& program, const AttentionParts& p
   const bool lacks_heads = assembler.type(parts.scores->outputs[0]).shape->size() == 3;
   if (lacks_heads && id != ir::kNoValue && assembler.type(id).shape->size() == 3) {
     const std::vector<std::int64_t> axis = {1};
-    id = program.step("Unsqueeze", {},
-                      {id, program.constant("axes", Tensor::of<std::int64_t>(DType::kInt64, {1},
-                                                                             axis))});
+    id = program.step(
+        "Unsqueeze", {},
+        {id, program.constant("axes", Tensor::of<std::int64_t>(DType::kInt64, {1}, axis))});
   }
   return id;
 }

@@ -20,7 +20,7 @@ using ::testing::Not;
 const std::string kInputs =
     "input %q : fp32[n, 2, 4, 3] input %k : fp32[n, 2, 5, 3] input %v : fp32[n, 2, 5, 6] "
     "input %m : fp32[n, 1, 4, 5] const %c : fp32[] dense [0.5] const %d : fp32[] dense [2] "
-    "const %low : fp32[] dense [-inf] const %huge : fp32[] dense [-3.4028235e38] "
+    "const %low : fp32[] dense [0xff800000] const %huge : fp32[] dense [-3.4028235e38] "
     "const %few : fp32[] dense [-10000] const %zero : fp32[] dense [0] ";
 const std::string kTurn = "%kt = Transpose(%k) {perm = [0, 1, 3, 2]} ";
 const std::string kScores = kTurn + "%s = MatMul(%q, %kt) ";
@@ -70,20 +70,20 @@ TEST(Attention, KeysThatAreTurnedElsewhere) {
 
 TEST(Attention, MasksByWhere) {
   const std::string mask = "input %b : bool[n, 1, 4, 5] ";
-  EXPECT_THAT(assemble(kInputs + mask + kScores + "%w = Where(%b, %s, %low) %p = Softmax(%w) " +
-                       kEnd)
-                  .text,
-              HasSubstr("y = Attention(q, k, v, b) {nan_rows=1, scale=1.0}"));
-  EXPECT_THAT(assemble(kInputs + mask + kScores + "%w = Where(%b, %low, %s) %p = Softmax(%w) " +
-                       kEnd)
-                  .text,
-              HasSubstr("= Not(b)\n"));
-  const auto huge = assemble(kInputs + mask + kScores +
-                             "%w = Where(%b, %s, %huge) %p = Softmax(%w) " + kEnd);
+  EXPECT_THAT(
+      assemble(kInputs + mask + kScores + "%w = Where(%b, %s, %low) %p = Softmax(%w) " + kEnd).text,
+      HasSubstr("y = Attention(q, k, v, b) {nan_rows=1, scale=1.0}"));
+  EXPECT_THAT(
+      assemble(kInputs + mask + kScores + "%w = Where(%b, %low, %s) %p = Softmax(%w) " + kEnd).text,
+      HasSubstr("= Not(b)\n"));
+  const auto huge =
+      assemble(kInputs + mask + kScores + "%w = Where(%b, %s, %huge) %p = Softmax(%w) " + kEnd);
   EXPECT_THAT(huge.text, HasSubstr("= Where(b, "));
   EXPECT_THAT(huge.text, HasSubstr("y = Attention(q, k, v, "));
-  EXPECT_THAT(assemble(kInputs + mask + kScores + "%w = Where(%b, %s, %few) name \"fill\" "
-                                                  "%p = Softmax(%w) " + kEnd)
+  EXPECT_THAT(assemble(kInputs + mask + kScores +
+                       "%w = Where(%b, %s, %few) name \"fill\" "
+                       "%p = Softmax(%w) " +
+                       kEnd)
                   .notes,
               Contains("Attention: 'fill' puts -10000 in the place of masked scores: expected "
                        "minus infinity"));
@@ -93,7 +93,8 @@ TEST(Attention, MasksByWhere) {
 std::vector<Tensor> masked_inputs() {
   std::vector<Tensor> inputs;
   testing::Random random(5);
-  for (const Dims& dims : {Dims{1, 2, 4, 3}, Dims{1, 2, 5, 3}, Dims{1, 2, 5, 6}, Dims{1, 1, 4, 5}}) {
+  for (const Dims& dims :
+       {Dims{1, 2, 4, 3}, Dims{1, 2, 5, 3}, Dims{1, 2, 5, 6}, Dims{1, 1, 4, 5}}) {
     Tensor tensor = *Tensor::zeros(DType::kFp32, dims);
     auto* elements = static_cast<float*>(tensor.mutable_data());
     for (std::int64_t i = 0; i < tensor.numel(); ++i)
@@ -122,8 +123,7 @@ void expect_same_masked_rows(const std::string& statements, bool nan) {
 TEST(Attention, RowsWithoutAnyKeyStayWhatTheyAre) {
   const std::string scores = kScores + "%b = Add(%s, %m) %p0 = Softmax(%b) ";
   expect_same_masked_rows(kScores + "%b = Add(%s, %m) %p = Softmax(%b) " + kEnd, true);
-  expect_same_masked_rows(
-      scores + "%nan = IsNaN(%p0) %p = Where(%nan, %zero, %p0) " + kEnd, false);
+  expect_same_masked_rows(scores + "%nan = IsNaN(%p0) %p = Where(%nan, %zero, %p0) " + kEnd, false);
 }
 
 TEST(Attention, HeadsInGroups) {
@@ -185,16 +185,21 @@ TEST(Attention, OfOneHeadWithoutAnAxisForIt) {
 }
 
 TEST(Attention, NearMisses) {
-  EXPECT_THAT(assemble(kInputs + kScores + "%p = Softmax(%s) %y = MatMul(%p, %v) output %y "
-                                           "output %p")
+  EXPECT_THAT(assemble(kInputs + kScores +
+                       "%p = Softmax(%s) %y = MatMul(%p, %v) output %y "
+                       "output %p")
                   .notes,
               Contains("Attention: intermediate 'p' is an output of the graph"));
-  EXPECT_THAT(assemble(kInputs + kScores + "%b = Add(%s, %m) %a = Mul(%b, %c) name \"scale\" "
-                                           "%p = Softmax(%a) " + kEnd)
+  EXPECT_THAT(assemble(kInputs + kScores +
+                       "%b = Add(%s, %m) %a = Mul(%b, %c) name \"scale\" "
+                       "%p = Softmax(%a) " +
+                       kEnd)
                   .notes,
               Contains("Attention: 'scale' scales the mask as well"));
-  EXPECT_THAT(assemble(kInputs + kScores + "%b = Add(%s, %m) %a = Add(%b, %m) name \"second\" "
-                                           "%p = Softmax(%a) " + kEnd)
+  EXPECT_THAT(assemble(kInputs + kScores +
+                       "%b = Add(%s, %m) %a = Add(%b, %m) name \"second\" "
+                       "%p = Softmax(%a) " +
+                       kEnd)
                   .notes,
               Contains("Attention: 'second' adds a second mask"));
   EXPECT_THAT(assemble(kInputs + "input %row : fp32[n, 1, 4, 1] " + kScores +
@@ -204,7 +209,8 @@ TEST(Attention, NearMisses) {
                        "5"));
   const auto wide = assemble(
       "input %q : fp32[1, 2, 4, 3] input %k : fp32[1, 2, 5, 3] input %v : fp32[1, 2, 5, 6] "
-      "input %m : fp32[3, 1, 4, 5] " + kScores + "%b = Add(%s, %m) %p = Softmax(%b) " + kEnd);
+      "input %m : fp32[3, 1, 4, 5] " +
+      kScores + "%b = Add(%s, %m) %p = Softmax(%b) " + kEnd);
   EXPECT_THAT(wide.notes, Contains("Attention: mask 'm' widens the scores"));
   EXPECT_THAT(wide.covers, Not(Contains("Attention")));
 }

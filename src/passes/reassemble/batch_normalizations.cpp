@@ -17,8 +17,8 @@ constexpr std::size_t kChannelAxis = 1;
 constexpr const char* kConstants[] = {"mean", "minus_mean", "scale", "gamma", "deviation", "bias"};
 
 std::vector<PatternPtr> spellings() {
-  const PatternPtr moved = one_of(
-      {op("Sub", {value("x"), value("mean")}), sum({value("x"), value("minus_mean")})});
+  const PatternPtr moved =
+      one_of({op("Sub", {value("x"), value("mean")}), sum({value("x"), value("minus_mean")})});
   std::vector<PatternPtr> made;
   for (const PatternPtr& normal :
        {product({moved, value("scale"), value("gamma")}),
@@ -99,9 +99,9 @@ void build(Assembler& assembler, const Match& match, Program& program) {
   ops::Attributes attributes;
   attributes.set("epsilon", 0.0F);
   const std::vector<double> ones(channels.scale.size(), 1);
-  std::vector<ir::ValueId> inputs = {
-      match.value("x"), constant("scale", channels.scale), constant("bias", channels.bias),
-      constant("mean", channels.mean), constant("variance", ones)};
+  std::vector<ir::ValueId> inputs = {match.value("x"), constant("scale", channels.scale),
+                                     constant("bias", channels.bias),
+                                     constant("mean", channels.mean), constant("variance", ones)};
   program.finish("", "BatchNormalization", std::move(attributes), std::move(inputs));
 }
 

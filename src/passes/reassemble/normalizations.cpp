@@ -51,8 +51,8 @@ PatternPtr divided(const PatternPtr& numerator, const PatternPtr& variance) {
 // With and without a scale, the normalised value rounded to a narrower type in between or not.
 std::vector<PatternPtr> scaled(const PatternPtr& numerator, const PatternPtr& variance) {
   const PatternPtr rounded = op("Cast", {divided(numerator, variance)}, "rounded");
-  return {product({numerator, inverse_root(variance), kScale}), product({rounded, kScale}),
-          rounded, divided(numerator, variance)};
+  return {product({numerator, inverse_root(variance), kScale}), product({rounded, kScale}), rounded,
+          divided(numerator, variance)};
 }
 
 // ---- Conditions ---------------------------------------------------------------------------------
@@ -83,13 +83,14 @@ Rows check_rows(const Assembler& assembler, const Match& match,
     if (!rows.reason.empty()) return rows;
     const std::int64_t first = reduction.axes.front();
     if (name != *means.begin() && first != rows.first_axis) {
-      rows.reason = fmt::format("'{}' and '{}' have other axes", match.node(*means.begin())->name,
-                                node.name);
+      rows.reason =
+          fmt::format("'{}' and '{}' have other axes", match.node(*means.begin())->name, node.name);
       return rows;
     }
     rows.first_axis = first;
   }
-  if (!shape) rows.reason = fmt::format("the rank of {} is unknown", assembler.quoted(match.value("x")));
+  if (!shape)
+    rows.reason = fmt::format("the rank of {} is unknown", assembler.quoted(match.value("x")));
   return rows;
 }
 
@@ -110,8 +111,7 @@ std::string check_parameter(const Assembler& assembler, const Match& match, cons
   if (id == ir::kNoValue) return {};
   const auto& x = assembler.type(match.value("x")).shape;
   const auto& shape = assembler.type(id).shape;
-  if (!shape)
-    return fmt::format("the rank of {} {} is unknown", name, assembler.quoted(id));
+  if (!shape) return fmt::format("the rank of {} {} is unknown", name, assembler.quoted(id));
   bool fits = shape->size() <= x->size();
   for (std::size_t i = 0; fits && i < shape->size(); ++i) {
     const Dim& have = (*shape)[shape->size() - 1 - i];
@@ -166,6 +166,21 @@ Judged check_rms(const Assembler& assembler, const Match& match, ir::ValueId res
 
 // ---- Building -----------------------------------------------------------------------------------
 
+// Elements of a parameter repeated along the first axes of `dims`; none where it is not that.
+std::vector<double> spread(const std::vector<double>& elements, const Dims& own, const Dims& dims) {
+  const std::size_t lead = static_cast<std::size_t>(
+      std::find_if(own.begin(), own.end(), [](std::int64_t size) { return size != 1; }) -
+      own.begin());
+  const std::size_t rest = own.size() - lead;
+  if (rest > dims.size() || !std::equal(own.begin() + static_cast<std::ptrdiff_t>(lead), own.end(),
+                                        dims.end() - static_cast<std::ptrdiff_t>(rest)))
+    return {};
+  std::vector<double> all;
+  while (static_cast<std::int64_t>(all.size()) < numel(dims))
+    all.insert(all.end(), elements.begin(), elements.end());
+  return all;
+}
+
 // A constant parameter spread over the normalised axes, as kernels want it; others as they are.
 ir::ValueId whole_parameter(Assembler& assembler, Program& program, ir::ValueId id,
                             const Shape& tail, DType dtype, double fallback) {
@@ -178,9 +193,8 @@ ir::ValueId whole_parameter(Assembler& assembler, Program& program, ir::ValueId 
   const Tensor* tensor = constant_of(assembler.graph(), id);
   if (tensor == nullptr || !dims || tensor->dims() == *dims || !has_float_elements(tensor->dtype()))
     return id;
-  std::vector<double> elements = float_elements(tensor->view());
-  if (elements.size() == 1) elements.assign(static_cast<std::size_t>(numel(*dims)), elements[0]);
-  if (static_cast<std::int64_t>(elements.size()) != numel(*dims)) return id;
+  const auto elements = spread(float_elements(tensor->view()), tensor->dims(), *dims);
+  if (elements.empty()) return id;
   return program.constant(assembler.graph().value(id).name,
                           from_float_elements(tensor->dtype(), *dims, elements));
 }
@@ -190,8 +204,7 @@ void build(Assembler& assembler, const Match& match, Program& program, const cha
   const ir::ValueId x = input_of_norm(assembler, match);
   const ValueType& type = assembler.type(x);
   const DType dtype = type.dtype;
-  const std::int64_t first =
-      read_reduction(assembler.graph(), *match.node(last_mean)).axes.front();
+  const std::int64_t first = read_reduction(assembler.graph(), *match.node(last_mean)).axes.front();
   const Shape tail(type.shape->begin() + static_cast<std::ptrdiff_t>(first), type.shape->end());
   ops::Attributes attributes;
   const std::int64_t axis = first - static_cast<std::int64_t>(type.shape->size());
@@ -221,11 +234,10 @@ void propose_normalizations(Assembler& assembler) {
   for (const PatternPtr& spelling : scaled(centre, variance))
     layer.push_back(sum({spelling, value("bias")}));
   for (const PatternPtr& spelling : scaled(centre, variance)) layer.push_back(spelling);
-  propose(assembler,
-          {"LayerNormalization", "Add|Mul|Div|Cast", layer, check_layer, build_layer});
+  propose(assembler, {"LayerNormalization", "Add|Mul|Div|Cast", layer, check_layer, build_layer});
   const PatternPtr mean_square = mean_of(square_of(kX), "variance");
-  propose(assembler, {"RMSNormalization", "Mul|Div|Cast", scaled(kX, mean_square), check_rms,
-                      build_rms});
+  propose(assembler,
+          {"RMSNormalization", "Mul|Div|Cast", scaled(kX, mean_square), check_rms, build_rms});
 }
 
 }  // namespace tessera::passes::reassemble

@@ -12,20 +12,11 @@ constexpr std::size_t kMaxParts = 5;
 
 class Pattern {
  public:
-  enum class Kind : std::uint8_t {
-    kValue,
-    kNumber,
-    kOp,
-    kProduct,
-    kSum,
-    kInverse,
-    kOneOf,
-    kNamed
-  };
+  enum class Kind : std::uint8_t { kValue, kNumber, kOp, kProduct, kSum, kInverse, kOneOf, kNamed };
   Kind kind = Kind::kValue;
   std::string name;
   std::vector<std::string> types;  // kOp
-  std::vector<PatternPtr> parts;   // operands, factors, terms, alternatives; one of kInverse, kNamed
+  std::vector<PatternPtr> parts;  // operands, factors, terms, alternatives; one of kInverse, kNamed
 };
 
 namespace {
@@ -47,8 +38,8 @@ bool holds_all(DType from, DType to) {
 
 bool is_noise(const ir::Graph& graph, const ir::Node* node) {
   if (is_op(node, "Identity")) return true;
-  return is_op(node, "Cast") &&
-         holds_all(graph.value(node->inputs[0]).type.dtype, graph.value(node->outputs[0]).type.dtype);
+  return is_op(node, "Cast") && holds_all(graph.value(node->inputs[0]).type.dtype,
+                                          graph.value(node->outputs[0]).type.dtype);
 }
 
 // Depth first with continuations: what a part binds is taken back where the rest does not match.
@@ -194,8 +185,7 @@ class Matcher {
   // One factor; where it is a divisor, only a number or an inverse can stand there.
   bool at_factor(const Pattern& factor, ir::ValueId id, bool inverted, const Next& next) {
     if (!inverted) return at(factor, id, next);
-    if (factor.kind == Pattern::Kind::kNumber)
-      return bind_number(factor.name, id, true) && next();
+    if (factor.kind == Pattern::Kind::kNumber) return bind_number(factor.name, id, true) && next();
     if (factor.kind == Pattern::Kind::kOneOf) {
       for (const PatternPtr& part : factor.parts) {
         const Match before = match_;

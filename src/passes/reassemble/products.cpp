@@ -29,8 +29,7 @@ void build_conv(Assembler& assembler, const Match& match, Program& program) {
   const ir::Node& conv = *match.node("conv");
   const ir::Value& bias = assembler.graph().value(match.value("bias"));
   const std::string stem = bias.name;
-  const ir::ValueId flat =
-      program.constant(stem, bias.constant.reshaped({bias.constant.numel()}));
+  const ir::ValueId flat = program.constant(stem, bias.constant.reshaped({bias.constant.numel()}));
   program.finish("", conv.op->name, conv.attributes, {conv.inputs[0], conv.inputs[1], flat});
 }
 
@@ -56,8 +55,7 @@ Judged check_gemm(const Assembler& assembler, const Match& match, ir::ValueId re
 void build_gemm(Assembler&, const Match& match, Program& program) {
   const ir::Node& matmul = *match.node("matmul");
   ops::Attributes attributes;
-  if (match.has_number("alpha"))
-    attributes.set("alpha", static_cast<float>(match.number("alpha")));
+  if (match.has_number("alpha")) attributes.set("alpha", static_cast<float>(match.number("alpha")));
   program.finish("", "Gemm", std::move(attributes),
                  {matmul.inputs[0], matmul.inputs[1], match.value("bias")});
 }
@@ -67,13 +65,18 @@ void build_gemm(Assembler&, const Match& match, Program& program) {
 void propose_products(Assembler& assembler) {
   const PatternPtr bias = value("bias");
   for (const char* type : {"Conv", "ConvTranspose"}) {
-    propose(assembler, {type, "Add", {sum({op(type, {value("x"), value("w")}, "conv"), bias})},
-                        check_conv, build_conv});
+    propose(assembler, {type,
+                        "Add",
+                        {sum({op(type, {value("x"), value("w")}, "conv"), bias})},
+                        check_conv,
+                        build_conv});
   }
   const PatternPtr matmul = op("MatMul", {value("a"), value("b")}, "matmul");
-  propose(assembler,
-          {"Gemm", "Add", {sum({matmul, bias}), sum({product({matmul, number("alpha")}), bias})},
-           check_gemm, build_gemm});
+  propose(assembler, {"Gemm",
+                      "Add",
+                      {sum({matmul, bias}), sum({product({matmul, number("alpha")}), bias})},
+                      check_gemm,
+                      build_gemm});
 }
 
 }  // namespace tessera::passes::reassemble

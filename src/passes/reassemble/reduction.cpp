@@ -30,8 +30,8 @@ Reduction read_reduction(const ir::Graph& graph, const ir::Node& node) {
   reduction.keepdims = node.attributes.get_int("keepdims", 1) != 0;
   const auto& shape = graph.value(node.inputs[0]).type.shape;
   if (!shape || shape->empty()) {
-    reduction.reason = fmt::format("the rank of '{}' is unknown or 0",
-                                   graph.value(node.inputs[0]).name);
+    reduction.reason =
+        fmt::format("the rank of '{}' is unknown or 0", graph.value(node.inputs[0]).name);
     return reduction;
   }
   reduction.rank = static_cast<std::int64_t>(shape->size());

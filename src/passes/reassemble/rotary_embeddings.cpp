@@ -177,8 +177,7 @@ Judged check(const Assembler& assembler, const Match& match, ir::ValueId result)
     return fmt::format("{} is cut at {} and {}: expected two halves of {}", assembler.quoted(x),
                        lower->end, upper->begin, *size);
   if (rank != 4) return fmt::format("{} has rank {}: expected 4", assembler.quoted(x), rank);
-  if (!same_type(graph, x, result))
-    return fmt::format("the tables widen {}", assembler.quoted(x));
+  if (!same_type(graph, x, result)) return fmt::format("the tables widen {}", assembler.quoted(x));
   std::string reason = table_reason(assembler, match.value("cosine"), *shape, "cosine");
   if (reason.empty()) reason = table_reason(assembler, match.value("sine"), *shape, "sine");
   return reason;
@@ -214,9 +213,8 @@ void build(Assembler& assembler, const Match& match, Program& program) {
 
 void propose_rotary_embeddings(Assembler& assembler) {
   const PatternPtr x = value("x");
-  const PatternPtr turned =
-      op("Concat", {op("Neg", {op("Slice|Split", {x})}, "negated"), op("Slice|Split", {x})},
-         "concat");
+  const PatternPtr turned = op(
+      "Concat", {op("Neg", {op("Slice|Split", {x})}, "negated"), op("Slice|Split", {x})}, "concat");
   propose(assembler, {"RotaryEmbedding",
                       "Add",
                       {sum({op("Mul", {x, value("cosine")}), op("Mul", {turned, value("sine")})})},

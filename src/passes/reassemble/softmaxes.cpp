@@ -16,9 +16,9 @@ std::vector<PatternPtr> spellings() {
   const auto quotient = [](const PatternPtr& exponential) {
     return product({exponential, inverse(op("ReduceSum", {exponential}, "sum"))});
   };
-  return {quotient(named("exponential",
-                         op("Exp", {op("Sub", {x, op("ReduceMax", {x}, "maximum")})}))),
-          quotient(named("exponential", op("Exp", {x})))};
+  return {
+      quotient(named("exponential", op("Exp", {op("Sub", {x, op("ReduceMax", {x}, "maximum")})}))),
+      quotient(named("exponential", op("Exp", {x})))};
 }
 
 Judged check(const Assembler& assembler, const Match& match, ir::ValueId result) {
@@ -46,8 +46,7 @@ Judged check(const Assembler& assembler, const Match& match, ir::ValueId result)
 void build(Assembler& assembler, const Match& match, Program& program) {
   const Reduction reduction = read_reduction(assembler.graph(), *match.node("sum"));
   ops::Attributes attributes;
-  if (reduction.axes.front() != reduction.rank - 1)
-    attributes.set("axis", reduction.axes.front());
+  if (reduction.axes.front() != reduction.rank - 1) attributes.set("axis", reduction.axes.front());
   program.finish("", "Softmax", std::move(attributes), {match.value("x")});
 }
 

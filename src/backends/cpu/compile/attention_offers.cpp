@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "backends/cpu/compile/families.h"
+#include "backends/cpu/run/attention_spec.h"
 #include "backends/cpu/run/rotary_plan.h"
 #include "ops/nn/attention_plan.h"
 
@@ -17,10 +18,8 @@ Status finish_nothing(SpecDraft&, const Candidate&) {
 
 // Why this backend leaves an Attention alone; empty where it does not.
 std::string attention_refusal(const artefact::KernelSpec& spec) {
-  const auto& step = spec.steps[0];
-  if (spec.steps.size() != 1)
-    return fmt::format("Attention: expected its operands as they are, found {} steps before it",
-                       spec.steps.size() - 1);
+  const auto& step = spec.steps.back();
+  if (const auto keys = key_order(spec); !keys) return keys.error().to_string();
   if (step.output_count > 3) return "Attention: output 'qk_matmul_output': expected none";
   if (step_input(step, ops::nn::kAttentionValidKeys) >= 0)
     return "Attention: input 'nonpad_kv_seqlen': expected none";
@@ -29,13 +28,12 @@ std::string attention_refusal(const artefact::KernelSpec& spec) {
     return fmt::format("Attention: attribute 'softmax_precision': expected 1 (fp32), found {}",
                        precision);
   for (std::size_t i = 0; i < step.inputs.size(); ++i) {
-    const auto* decl = operand_decl(spec, step.inputs[i]);
+    const auto* decl = operand_decl(spec, attention_operand(spec, i));
     if (decl == nullptr) continue;
     const bool is_mask = i == ops::nn::kAttentionMask;
     if (decl->dtype != DType::kFp32 && !(is_mask && decl->dtype == DType::kBool))
-      return fmt::format("Attention: input {}: expected fp32, found {}", i,
-                         to_string(decl->dtype));
-    if (!is_mask && is_constant(spec, step.inputs[i]))
+      return fmt::format("Attention: input {}: expected fp32, found {}", i, to_string(decl->dtype));
+    if (!is_mask && is_constant(spec, attention_operand(spec, i)))
       return fmt::format("Attention: input {}: expected one computed at run time, found a constant",
                          i);
   }
@@ -53,17 +51,20 @@ Offers offer_attention(const OfferRequest& request) {
     return refuse(std::move(reason));
   std::vector<Shape> shapes;
   std::vector<const Shape*> present;
-  const auto& inputs = spec.steps[0].inputs;
-  shapes.reserve(inputs.size());
-  for (const std::int32_t number : inputs) {
+  const std::size_t count = spec.steps.back().inputs.size();
+  shapes.reserve(count);
+  for (std::size_t i = 0; i < count; ++i) {
+    const std::int32_t number = attention_operand(spec, i);
     const OperandRef ref = operand_ref(spec, number);
     const bool is_input = ref.kind == OperandRef::Kind::kInput;
     shapes.push_back(number < 0 ? Shape()
                      : is_input ? to_shape(request.dims.inputs[ref.index])
                                 : spec.constants[ref.index].shape);
+    if (i == ops::nn::kAttentionKey)
+      shapes.back() = in_operator_order(shapes.back(), *key_order(spec));
     present.push_back(number < 0 ? nullptr : &shapes.back());
   }
-  const auto sizes = ops::nn::attention_sizes(spec.steps[0].attributes, present);
+  const auto sizes = ops::nn::attention_sizes(spec.steps.back().attributes, present);
   if (!sizes) return refuse(sizes.error());
   Candidate candidate = make_row_major(request.draft, "onednn.attention");
   set_traffic(candidate, request.draft, request.dims);

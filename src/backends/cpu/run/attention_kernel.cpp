@@ -8,6 +8,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "backends/cpu/run/attention_spec.h"
 #include "backends/cpu/run/kernels.h"
 #include "backends/cpu/run/onednn_shim.h"
 #include "backends/cpu/run/parallel_status.h"
@@ -21,11 +22,14 @@ using ops::nn::AttentionSizes;
 
 constexpr std::int64_t kQueryBlock = 64;  // rows of scores that are held at once
 constexpr std::int64_t kAlign = 16;       // floats
+// Up to so many rows of a group, own loops are as fast as a product that is compiled for each
+// number of keys: a decoder has another number in every step.
+constexpr std::int64_t kFewRows = 8;
 
 class AttentionKernel final : public LoadedKernel {
  public:
-  AttentionKernel(artefact::KernelSpec spec, Constants constants)
-      : spec_(std::move(spec)), constants_(constants.begin(), constants.end()) {}
+  AttentionKernel(artefact::KernelSpec spec, Constants constants, KeyOrder keys)
+      : spec_(std::move(spec)), constants_(constants.begin(), constants.end()), keys_(keys) {}
   Result<std::unique_ptr<KernelInstance>> instantiate(const InstanceDims& dims,
                                                       int threads) const override;
 
@@ -33,6 +37,7 @@ class AttentionKernel final : public LoadedKernel {
   friend class AttentionInstance;
   artefact::KernelSpec spec_;
   std::vector<std::span<const std::byte>> constants_;
+  KeyOrder keys_;
 };
 
 std::int64_t rounded(std::int64_t floats_count) {
@@ -73,6 +78,10 @@ class AttentionInstance final : public KernelInstance {
   [[nodiscard]] const std::byte* operand(std::size_t index, const ExecuteArgs& args) const;
   Status run_job(const Job& job, std::array<BlockCalls, 2>& calls, const Scratch& scratch,
                  const ExecuteArgs& args) const;
+  Status score_block(BlockCalls& calls, const float* query, const float* keys, std::int64_t count,
+                     const Scratch& scratch) const;
+  Status sum_block(BlockCalls& calls, const float* values, float* to, std::int64_t count,
+                   const Scratch& scratch) const;
   // All keys or values of a group in one piece, copied where they are not; written to the cache
   // where there is one.
   const float* whole(std::size_t input, std::size_t past, std::size_t present, const Job& job,
@@ -82,15 +91,22 @@ class AttentionInstance final : public KernelInstance {
   // The memory of the operator's output `index`; null where nobody reads it.
   [[nodiscard]] float* result(std::size_t index, const ExecuteArgs& args) const {
     const auto& numbers = kernel_.spec_.output_operands;
-    const auto number = result_number(kernel_.spec_, 0) + static_cast<std::int32_t>(index);
+    const auto number = result_number(kernel_.spec_, kernel_.spec_.steps.size() - 1) +
+                        static_cast<std::int32_t>(index);
     const auto found = std::find(numbers.begin(), numbers.end(), number);
-    return found == numbers.end() ? nullptr : floats(args.outputs[static_cast<std::size_t>(
-                                                  found - numbers.begin())]);
+    return found == numbers.end()
+               ? nullptr
+               : floats(args.outputs[static_cast<std::size_t>(found - numbers.begin())]);
   }
   [[nodiscard]] bool has_past() const { return operand_at(ops::nn::kAttentionPastKey) >= 0; }
   [[nodiscard]] std::int32_t operand_at(std::size_t index) const {
-    return step_input(kernel_.spec_.steps[0], index);
+    return attention_operand(kernel_.spec_, index);
   }
+  [[nodiscard]] bool has_few_rows() const {
+    return rows() <= kFewRows && kernel_.keys_ != KeyOrder::kTurned;
+  }
+  // Rows of one head do not follow one another.
+  [[nodiscard]] bool packs() const { return flat_ && query_heads_ > 1; }
   [[nodiscard]] std::int64_t rows() const { return shared_ * queries_; }
 
   const AttentionKernel& kernel_;
@@ -125,7 +141,7 @@ void AttentionInstance::read_sizes(const AttentionSizes& sizes) {
   total_ = number(sizes.total_length);
   head_ = number(sizes.head_size);
   value_ = number(sizes.value_size);
-  const auto& attributes = kernel_.spec_.steps[0].attributes;
+  const auto& attributes = kernel_.spec_.steps.back().attributes;
   scale_ = attributes.get_float("scale", 1 / std::sqrt(static_cast<float>(head_)));
   softcap_ = attributes.get_float("softcap", 0);
   causal_ = attributes.get_int("is_causal", 0) != 0;
@@ -136,10 +152,10 @@ void AttentionInstance::read_mask(const InstanceDims& dims) {
   const OperandRef ref = operand_ref(kernel_.spec_, operand_at(ops::nn::kAttentionMask));
   if (ref.kind == OperandRef::Kind::kOmitted) return;
   const bool is_input = ref.kind == OperandRef::Kind::kInput;
-  const Dims own = is_input ? dims.inputs[ref.index]
-                            : *constant_dims(kernel_.spec_.constants[ref.index].shape);
-  mask_is_bool_ = (is_input ? kernel_.spec_.inputs : kernel_.spec_.constants)[ref.index].dtype ==
-                  DType::kBool;
+  const Dims own =
+      is_input ? dims.inputs[ref.index] : *constant_dims(kernel_.spec_.constants[ref.index].shape);
+  mask_is_bool_ =
+      (is_input ? kernel_.spec_.inputs : kernel_.spec_.constants)[ref.index].dtype == DType::kBool;
   mask_columns_ = own.back();
   mask_strides_.assign(4, 0);
   std::int64_t stride = 1;
@@ -152,7 +168,7 @@ void AttentionInstance::read_mask(const InstanceDims& dims) {
 
 void AttentionInstance::make_jobs() {
   // Where keys are copied first, one job has all queries of a group.
-  const bool copies = has_past() || (flat_ && query_heads_ > 1);
+  const bool copies = has_past() || packs() || kernel_.keys_ == KeyOrder::kHeadsBehindRows;
   const std::int64_t step = copies ? std::max<std::int64_t>(rows(), 1) : kQueryBlock;
   for (std::int64_t batch = 0; batch < batch_; ++batch)
     for (std::int64_t group = 0; group < groups_; ++group)
@@ -163,17 +179,17 @@ void AttentionInstance::make_jobs() {
 
 Status AttentionInstance::make_calls(std::int64_t chunks) {
   calls_.resize(static_cast<std::size_t>(chunks));
-  if (rows() == 0 || total_ == 0 || head_ == 0 || value_ == 0) {
+  if (rows() == 0 || total_ == 0 || head_ == 0 || value_ == 0 || has_few_rows()) {
     lay_out_scratch(0);
     return {};
   }
-  const Layout turned{{1, 0}, {}};
+  const Layout keys = kernel_.keys_ == KeyOrder::kTurned ? Layout() : Layout{{1, 0}, {}};
   std::int64_t library_bytes = 0;
   for (const std::size_t rest : {0U, 1U}) {
     const std::int64_t count = rest == 0 ? std::min(kQueryBlock, rows()) : rows() % kQueryBlock;
     if (count == 0 || (rest == 1 && rows() < kQueryBlock)) continue;
     ProductProblem scores{{{count, head_}, {}, false},
-                          {{head_, total_}, turned, false},
+                          {{head_, total_}, keys, false},
                           {{count, total_}, {}, false},
                           false,
                           {}};
@@ -198,31 +214,32 @@ Status AttentionInstance::make_calls(std::int64_t chunks) {
 
 void AttentionInstance::lay_out_scratch(std::int64_t library_bytes) {
   const std::int64_t block = std::min(kQueryBlock, rows());
-  const bool packs = flat_ && query_heads_ > 1;
+  const bool copies_keys = packs() || has_past() || kernel_.keys_ == KeyOrder::kHeadsBehindRows;
   std::int64_t at = rounded(block * total_);
   const auto next = [&](bool used, std::int64_t count) {
     const std::int64_t begin = at;
     if (used) at += rounded(count);
     return begin;
   };
-  keys_at_ = next(packs || has_past(), total_ * head_);
-  values_at_ = next(packs || has_past(), total_ * value_);
-  queries_at_ = next(packs, block * head_);
-  results_at_ = next(packs, block * value_);
+  keys_at_ = next(copies_keys, total_ * head_);
+  values_at_ = next(packs() || has_past(), total_ * value_);
+  queries_at_ = next(packs(), block * head_);
+  results_at_ = next(packs(), block * value_);
   library_at_ = at;
   const auto float_bytes = static_cast<std::int64_t>(sizeof(float));
   chunk_floats_ = at + rounded((library_bytes + float_bytes - 1) / float_bytes);
 }
 
 Status AttentionInstance::build(const InstanceDims& dims, int threads) {
-  const auto& step = kernel_.spec_.steps[0];
+  const auto& step = kernel_.spec_.steps.back();
   std::vector<Shape> shapes(step.inputs.size());
   std::vector<const Shape*> present(step.inputs.size(), nullptr);
   for (std::size_t i = 0; i < shapes.size(); ++i) {
-    const OperandRef ref = operand_ref(kernel_.spec_, step.inputs[i]);
+    const OperandRef ref = operand_ref(kernel_.spec_, operand_at(i));
     if (ref.kind == OperandRef::Kind::kOmitted) continue;
     shapes[i] = ref.kind == OperandRef::Kind::kInput ? to_shape(dims.inputs[ref.index])
                                                      : kernel_.spec_.constants[ref.index].shape;
+    if (i == ops::nn::kAttentionKey) shapes[i] = in_operator_order(shapes[i], kernel_.keys_);
     present[i] = &shapes[i];
   }
   TESSERA_ASSIGN(const AttentionSizes sizes, ops::nn::attention_sizes(step.attributes, present));
@@ -258,17 +275,18 @@ const float* AttentionInstance::whole(std::size_t input, std::size_t past, std::
                                       const ExecuteArgs& args) const {
   const float* from = floats(operand(input, args));
   const std::int64_t head = job.batch * groups_ + job.group;
-  const bool packs = flat_ && query_heads_ > 1;
-  if (!packs && !has_past()) return from + head * keys_ * size;
+  const KeyOrder order =
+      input == ops::nn::kAttentionKey ? kernel_.keys_ : KeyOrder::kHeadsBeforeRows;
+  const bool is_behind = packs() || order == KeyOrder::kHeadsBehindRows;
+  if (!is_behind && !has_past()) return from + head * keys_ * size;
   float* to = packed;
   // The cache is an output in the very order that the product wants.
   if (float* cache = has_past() ? result(present, args) : nullptr)
     to = cache + head * total_ * size;
-  if (has_past())
-    std::copy_n(floats(operand(past, args)) + head * past_ * size, past_ * size, to);
+  if (has_past()) std::copy_n(floats(operand(past, args)) + head * past_ * size, past_ * size, to);
   for (std::int64_t key = 0; key < keys_; ++key) {
     const std::int64_t row =
-        flat_ ? (job.batch * keys_ + key) * groups_ + job.group : head * keys_ + key;
+        is_behind ? (job.batch * keys_ + key) * groups_ + job.group : head * keys_ + key;
     std::copy_n(from + row * size, size, to + (past_ + key) * size);
   }
   return to;
@@ -296,7 +314,8 @@ bool AttentionInstance::add_mask(const Job& job, std::int64_t row, float* scores
     if (nan_rows_ != ops::nn::kMaskedRowsAreZero) return false;
     bool masked = true;
     for (std::int64_t key = 0; key < seen && masked; ++key)
-      masked = mask_is_bool_ ? mask[at + key] == std::byte{0} : floats(mask)[at + key] == -HUGE_VALF;
+      masked =
+          mask_is_bool_ ? mask[at + key] == std::byte{0} : floats(mask)[at + key] == -HUGE_VALF;
     return masked;
   }
   std::fill(scores + seen, scores + total_, -HUGE_VALF);
@@ -322,13 +341,45 @@ void AttentionInstance::weigh_row(const Job& job, std::int64_t row, float* score
       scores, scores + count, [](float weight) { return std::isnan(weight); }, 0.0F);
 }
 
+Status AttentionInstance::score_block(BlockCalls& calls, const float* query, const float* keys,
+                                      std::int64_t count, const Scratch& scratch) const {
+  if (has_few_rows()) {
+    for (std::int64_t i = 0; i < count; ++i)
+      simd_dots(query + i * head_, keys, static_cast<std::size_t>(total_),
+                static_cast<std::size_t>(head_), scratch.scores + i * total_);
+    return {};
+  }
+  calls.scores->set(kSrc, query);
+  calls.scores->set(kWeights, keys);
+  calls.scores->set(kDst, scratch.scores);
+  calls.scores->set(kScratch, scratch.library);
+  return calls.scores->run();
+}
+
+Status AttentionInstance::sum_block(BlockCalls& calls, const float* values, float* to,
+                                    std::int64_t count, const Scratch& scratch) const {
+  if (has_few_rows()) {
+    const auto width = static_cast<std::size_t>(value_);
+    std::fill_n(to, count * value_, 0.0F);
+    for (std::int64_t i = 0; i < count; ++i)
+      for (std::int64_t key = 0; key < total_; ++key)
+        simd_accumulate_scaled(values + key * value_, to + i * value_, width,
+                               scratch.scores[i * total_ + key]);
+    return {};
+  }
+  calls.values->set(kSrc, scratch.scores);
+  calls.values->set(kWeights, values);
+  calls.values->set(kDst, to);
+  calls.values->set(kScratch, scratch.library);
+  return calls.values->run();
+}
+
 Status AttentionInstance::run_job(const Job& job, std::array<BlockCalls, 2>& calls,
                                   const Scratch& scratch, const ExecuteArgs& args) const {
-  const float* keys = whole(ops::nn::kAttentionKey, ops::nn::kAttentionPastKey, 1, job, head_,
-                            scratch.keys, args);
+  const float* keys =
+      whole(ops::nn::kAttentionKey, ops::nn::kAttentionPastKey, 1, job, head_, scratch.keys, args);
   const float* values = whole(ops::nn::kAttentionValue, ops::nn::kAttentionPastValue, 2, job,
                               value_, scratch.values, args);
-  const bool packs = flat_ && query_heads_ > 1;
   const float* query = floats(operand(ops::nn::kAttentionQuery, args));
   float* y = result(0, args);
   const std::int64_t first = (job.batch * groups_ + job.group) * rows();
@@ -340,22 +391,15 @@ Status AttentionInstance::run_job(const Job& job, std::array<BlockCalls, 2>& cal
   for (std::int64_t begin = job.begin; begin < job.end; begin += kQueryBlock) {
     const std::int64_t count = std::min(kQueryBlock, job.end - begin);
     BlockCalls& block = calls[count == std::min(kQueryBlock, rows()) ? 0 : 1];
-    for (std::int64_t i = 0; packs && i < count; ++i)
+    for (std::int64_t i = 0; packs() && i < count; ++i)
       std::copy_n(query + flat_row(begin + i) * head_, head_, scratch.queries + i * head_);
-    float* to = packs ? scratch.results : y + (first + begin) * value_;
-    block.scores->set(kSrc, packs ? scratch.queries : query + (first + begin) * head_);
-    block.scores->set(kWeights, keys);
-    block.scores->set(kDst, scratch.scores);
-    block.scores->set(kScratch, scratch.library);
-    TESSERA_TRY(block.scores->run());
+    float* to = packs() ? scratch.results : y + (first + begin) * value_;
+    const float* from = packs() ? scratch.queries : query + (first + begin) * head_;
+    TESSERA_TRY(score_block(block, from, keys, count, scratch));
     for (std::int64_t i = 0; i < count; ++i)
       weigh_row(job, begin + i, scratch.scores + i * total_, args);
-    block.values->set(kSrc, scratch.scores);
-    block.values->set(kWeights, values);
-    block.values->set(kDst, to);
-    block.values->set(kScratch, scratch.library);
-    TESSERA_TRY(block.values->run());
-    for (std::int64_t i = 0; packs && i < count; ++i)
+    TESSERA_TRY(sum_block(block, values, to, count, scratch));
+    for (std::int64_t i = 0; packs() && i < count; ++i)
       std::copy_n(scratch.results + i * value_, value_, y + flat_row(begin + i) * value_);
   }
   return {};
@@ -371,8 +415,8 @@ Status AttentionInstance::execute(const ExecuteArgs& args) {
     for (const Job& job : jobs_) {
       const Scratch scratch = scratch_of(args, 0);
       whole(ops::nn::kAttentionKey, ops::nn::kAttentionPastKey, 1, job, head_, scratch.keys, args);
-      whole(ops::nn::kAttentionValue, ops::nn::kAttentionPastValue, 2, job, value_,
-            scratch.values, args);
+      whole(ops::nn::kAttentionValue, ops::nn::kAttentionPastValue, 2, job, value_, scratch.values,
+            args);
     }
     return {};
   }
@@ -380,8 +424,8 @@ Status AttentionInstance::execute(const ExecuteArgs& args) {
   return run_chunks(args.parallel, chunks, [&](std::int64_t i) -> Status {
     const ChunkRange range = chunk_range(static_cast<std::int64_t>(jobs_.size()), chunks, i);
     for (std::int64_t job = range.begin; job < range.end; ++job)
-      TESSERA_TRY(run_job(jobs_[static_cast<std::size_t>(job)],
-                          calls_[static_cast<std::size_t>(i)], scratch_of(args, i), args));
+      TESSERA_TRY(run_job(jobs_[static_cast<std::size_t>(job)], calls_[static_cast<std::size_t>(i)],
+                          scratch_of(args, i), args));
     return {};
   });
 }
@@ -395,15 +439,44 @@ Result<std::unique_ptr<KernelInstance>> AttentionKernel::instantiate(const Insta
 
 }  // namespace
 
+Result<KeyOrder> key_order(const artefact::KernelSpec& spec) {
+  const auto& last = spec.steps.back();
+  if (spec.steps.size() == 1) return KeyOrder::kHeadsBeforeRows;
+  const auto& step = spec.steps[0];
+  const auto perm = step.attributes.get_ints("perm");
+  const bool is_key = spec.steps.size() == 2 && step.op_type == "Transpose" &&
+                      step_input(last, ops::nn::kAttentionKey) == result_number(spec, 0) &&
+                      step_input(last, ops::nn::kAttentionPastKey) < 0;
+  if (is_key && perm == std::vector<std::int64_t>{0, 1, 3, 2}) return KeyOrder::kTurned;
+  if (is_key && perm == std::vector<std::int64_t>{0, 2, 1, 3}) return KeyOrder::kHeadsBehindRows;
+  return fail(ErrorCode::kUnimplemented,
+              fmt::format("Attention: expected its operands as they are, or keys turned, found {} "
+                          "before it",
+                          step.op_type));
+}
+
+std::int32_t attention_operand(const artefact::KernelSpec& spec, std::size_t index) {
+  const std::int32_t number = step_input(spec.steps.back(), index);
+  const bool is_turned = operand_ref(spec, number).kind == OperandRef::Kind::kResult;
+  return is_turned ? step_input(spec.steps[0], 0) : number;
+}
+
+Shape in_operator_order(const Shape& keys, KeyOrder order) {
+  if (keys.size() != 4 || order == KeyOrder::kHeadsBeforeRows) return keys;
+  return order == KeyOrder::kTurned ? Shape{keys[0], keys[1], keys[3], keys[2]}
+                                    : Shape{keys[0], keys[2], keys[1], keys[3]};
+}
+
 Result<std::unique_ptr<LoadedKernel>> load_attention(const artefact::KernelSpec& spec,
                                                      Constants constants) {
-  if (spec.steps.size() != 1 || spec.steps[0].inputs.size() < 3 || spec.outputs.empty())
-    return bad_spec(spec, "expected one step of three inputs or more, and an output");
-  for (const std::int32_t number : spec.steps[0].inputs) {
-    if (operand_ref(spec, number).kind == OperandRef::Kind::kResult)
+  if (spec.steps.empty() || spec.steps.back().inputs.size() < 3 || spec.outputs.empty())
+    return bad_spec(spec, "expected a step of three inputs or more, and an output");
+  TESSERA_ASSIGN(const KeyOrder keys, key_order(spec));
+  for (std::size_t i = 0; i < spec.steps.back().inputs.size(); ++i) {
+    if (operand_ref(spec, attention_operand(spec, i)).kind == OperandRef::Kind::kResult)
       return bad_spec(spec, "expected operands from outside");
   }
-  return std::unique_ptr<LoadedKernel>(new AttentionKernel(spec, constants));
+  return std::unique_ptr<LoadedKernel>(new AttentionKernel(spec, constants, keys));
 }
 
 }  // namespace tessera::backends::cpu

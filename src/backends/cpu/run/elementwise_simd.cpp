@@ -329,6 +329,25 @@ HWY_INLINE void reduce_columns(const float* x, std::size_t rows, std::size_t col
   }
 }
 
+void dots(const float* x, const float* rows, std::size_t count, std::size_t size, float* y) {
+  const D d;
+  const std::size_t lanes = hn::Lanes(d);
+  const std::size_t whole = size / lanes * lanes;
+  for (std::size_t r = 0; r < count; ++r, rows += size) {
+    V first = hn::Zero(d);
+    V second = hn::Zero(d);
+    std::size_t i = 0;
+    for (; i + 2 * lanes <= whole; i += 2 * lanes) {
+      first = hn::MulAdd(hn::LoadU(d, x + i), hn::LoadU(d, rows + i), first);
+      second = hn::MulAdd(hn::LoadU(d, x + i + lanes), hn::LoadU(d, rows + i + lanes), second);
+    }
+    if (i < whole) first = hn::MulAdd(hn::LoadU(d, x + i), hn::LoadU(d, rows + i), first);
+    float sum = hn::GetLane(hn::SumOfLanes(d, hn::Add(first, second)));
+    for (i = whole; i < size; ++i) sum += x[i] * rows[i];
+    y[r] = sum;
+  }
+}
+
 void column_sums(const float* x, std::size_t rows, std::size_t columns, float* y) {
   reduce_columns(x, rows, columns, y, [](auto a, auto b) HWY_ATTR { return hn::Add(a, b); });
 }
@@ -353,6 +372,7 @@ HWY_EXPORT(exp_sum);
 HWY_EXPORT(accumulate);
 HWY_EXPORT(accumulate_max);
 HWY_EXPORT(accumulate_scaled);
+HWY_EXPORT(dots);
 HWY_EXPORT(column_sums);
 HWY_EXPORT(column_maxima);
 
@@ -380,6 +400,10 @@ void simd_accumulate_max(const float* x, float* y, std::size_t count) {
 }
 void simd_accumulate_scaled(const float* x, float* y, std::size_t count, float scale) {
   HWY_DYNAMIC_DISPATCH(accumulate_scaled)(x, y, count, scale);
+}
+
+void simd_dots(const float* x, const float* rows, std::size_t count, std::size_t size, float* y) {
+  HWY_DYNAMIC_DISPATCH(dots)(x, rows, count, size, y);
 }
 
 void simd_column_sums(const float* x, std::size_t rows, std::size_t columns, float* y) {

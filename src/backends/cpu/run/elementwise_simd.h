@@ -64,6 +64,9 @@ float simd_sum(const float* x, std::size_t count);
 float simd_sum_of_squares(const float* x, std::size_t count, float shift);
 float simd_exp_sum(const float* x, float* y, std::size_t count, float shift);
 
+// y[r] = the sum of x[i] * rows[r * size + i] over i, for `count` rows.
+void simd_dots(const float* x, const float* rows, std::size_t count, std::size_t size, float* y);
+
 // y[i] += x[i]; y[i] = max(y[i], x[i]); y[i] += scale * x[i].
 void simd_accumulate(const float* x, float* y, std::size_t count);
 void simd_accumulate_max(const float* x, float* y, std::size_t count);
