@@ -3,31 +3,37 @@
 #include <algorithm>
 
 #include "base/dims.h"
+#include "conformance/case_text.h"
 #include "testing/random.h"
 
 namespace tessera::testing {
-namespace {
-
 std::string dims_text(const Dims& dims) {
   std::string text = "[";
   for (const std::int64_t size : dims) text += (text.size() > 1 ? ", " : "") + std::to_string(size);
   return text + "]";
 }
 
-// "const %w : fp32[2, 3] dense [...]": multiples of 1/8 in [low, 2].
-std::string constant(const std::string& name, const Dims& dims, int low_eighths = -16) {
+std::string constant(const std::string& name, const Dims& dims, int low_eighths,
+                     const std::string& dtype) {
   Random random(7 + name.size());
-  std::string text = " const %" + name + " : fp32" + dims_text(dims) + " dense [";
+  std::string text = " const %" + name + " : " + dtype + dims_text(dims) + " dense [";
   for (std::int64_t i = 0; i < numel(dims); ++i)
     text += (i > 0 ? ", " : "") +
             std::to_string(static_cast<double>(random.integer(low_eighths, 16)) / 8);
   return text + "] ";
 }
 
-std::string ints(const std::string& name, const std::vector<std::int64_t>& values) {
-  return " const %" + name + " : int64" + dims_text({static_cast<std::int64_t>(values.size())}) +
+std::string ints(const std::string& name, const std::vector<std::int64_t>& values,
+                 const std::string& dtype) {
+  return " const %" + name + " : " + dtype + dims_text({static_cast<std::int64_t>(values.size())}) +
          " dense " + dims_text(values) + " ";
 }
+
+std::string scalar(const std::string& name, const std::string& dtype, const std::string& value) {
+  return " const %" + name + " : " + dtype + "[] dense [" + value + "] ";
+}
+
+namespace {
 
 const std::string kImage = "input %x : fp32[n, 8, 6, 5]";
 const std::string kMatrix = "input %x : fp32[n, 10]";
@@ -70,13 +76,49 @@ void add_products(std::vector<OpCase>& cases) {
 }
 
 void add_elementwise(std::vector<OpCase>& cases) {
-  for (const char* op :
-       {"Abs",   "Ceil", "Celu",        "Cos",       "Elu",      "Erf",       "Exp",
-        "Floor", "Gelu", "HardSigmoid", "HardSwish", "Identity", "LeakyRelu", "Log",
-        "Mish",  "Neg",  "Reciprocal",  "Relu",      "Round",    "Selu",      "Sigmoid",
-        "Sign",  "Sin",  "Softplus",    "Softsign",  "Sqrt",     "Tanh",      "ThresholdedRelu"})
+  for (const char* op : {"Abs",
+                         "Acos",
+                         "Acosh",
+                         "Asin",
+                         "Asinh",
+                         "Atan",
+                         "Atanh",
+                         "Ceil",
+                         "Celu",
+                         "Cos",
+                         "Cosh",
+                         "Elu",
+                         "Erf",
+                         "Exp",
+                         "Floor",
+                         "Gelu",
+                         "HardSigmoid",
+                         "HardSwish",
+                         "Identity",
+                         "IsInf",
+                         "IsNaN",
+                         "LeakyRelu",
+                         "Log",
+                         "Mish",
+                         "Neg",
+                         "Reciprocal",
+                         "Relu",
+                         "Round",
+                         "Selu",
+                         "Shrink",
+                         "Sigmoid",
+                         "Sign",
+                         "Sin",
+                         "Sinh",
+                         "Softplus",
+                         "Softsign",
+                         "Sqrt",
+                         "Swish",
+                         "Tan",
+                         "Tanh",
+                         "ThresholdedRelu"})
     cases.push_back({op, kImage + " %y = " + op + "(%x) output %y"});
-  for (const char* op : {"Add", "Div", "Max", "Min", "Mul", "Pow", "Sub"}) {
+  for (const char* op : {"Add", "Div", "Max", "Mean", "Min", "Mul", "Pow", "Sub", "Sum"}) {
     cases.push_back(
         {op, kImage + " input %z : fp32[n, 8, 6, 5] %y = " + op + "(%x, %z) output %y"});
     cases.push_back({std::string(op) + "/broadcast",
@@ -155,15 +197,16 @@ void add_movement(std::vector<OpCase>& cases) {
 }
 
 void add_reductions(std::vector<OpCase>& cases) {
-  for (const char* op : {"ReduceL1", "ReduceL2", "ReduceMax", "ReduceMean", "ReduceMin",
-                         "ReduceProd", "ReduceSum", "ReduceSumSquare"})
+  for (const char* op : {"ReduceL1", "ReduceL2", "ReduceLogSum", "ReduceLogSumExp", "ReduceMax",
+                         "ReduceMean", "ReduceMin", "ReduceProd", "ReduceSum", "ReduceSumSquare"})
     cases.push_back({op, kImage + ints("a", {2, 3}) + "%y = " + op + "(%x, %a) output %y"});
-  cases.push_back({"ArgMax", kImage + " %y = ArgMax(%x) {axis = 1} output %y"});
+  for (const char* op : {"ArgMax", "ArgMin"})
+    cases.push_back({op, kImage + " %y = " + op + "(%x) {axis = 1} output %y"});
   cases.push_back(
       {"CumSum", kMatrix + " const %a : int64[] dense [1] %y = CumSum(%x, %a) output %y"});
   cases.push_back({"NonZero", kMatrix + " %y = NonZero(%x) output %y"});
   cases.push_back({"TopK", kMatrix + ints("k", {3}) + "%y, %i = TopK(%x, %k) output %y output %i"});
-  for (const char* op : {"Softmax", "LogSoftmax"}) {
+  for (const char* op : {"Softmax", "LogSoftmax", "Hardmax"}) {
     cases.push_back({op, kMatrix + " %y = " + op + "(%x) output %y"});
     cases.push_back(
         {std::string(op) + "/axis 1", kImage + " %y = " + op + "(%x) {axis = 1} output %y"});
@@ -203,6 +246,9 @@ std::vector<OpCase> make_cases() {
   add_movement(cases);
   add_reductions(cases);
   add_windows_and_norms(cases);
+  add_layer_cases(cases);
+  add_dtype_cases(cases);
+  add_attribute_cases(cases);
   std::ranges::sort(cases, {}, &OpCase::name);
   return cases;
 }

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "backends/compile_common/spec_builder.h"
+#include "backends/simulated/compile/lowered.h"
 #include "backends/simulated/compile/profile.h"
 #include "backends/simulated/compile/support.h"
 #include "base/file.h"
@@ -51,16 +52,18 @@ class SimulatedDevice final : public CompileDevice {
                                             const Candidate& candidate) override;
 
  private:
+  // `dtype` is what the device holds the value in.
   [[nodiscard]] TensorForm form_of(const ir::Value& value, const Layout& layout,
-                                   DType precision) const {
+                                   DType dtype) const {
     const auto rank = static_cast<int>(value.type.shape->size());
     const bool spatial = is_float(value.type.dtype) && rank >= 3 && rank <= 5;
-    return {spatial ? at_rank(layout, rank) : Layout::row_major(),
-            value.type.dtype == DType::kFp32 ? precision : value.type.dtype};
+    return {spatial ? at_rank(layout, rank) : Layout::row_major(), dtype};
   }
   [[nodiscard]] std::string refusal_in(const ir::WorkItem& item, DType precision) const;
+  using Dtypes = std::map<ir::ValueId, DType>;
   [[nodiscard]] Candidate candidate_in(const ir::WorkItem& item, const Layout& layout,
-                                       DType precision, const ops::Work& work) const;
+                                       DType precision, const Dtypes& dtypes,
+                                       const ops::Work& work) const;
 
   Profile profile_;
   DeviceInfo info_;
@@ -87,24 +90,6 @@ DType compute_dtype(const ir::WorkItem& item, const ir::Node& node, DType precis
   return dtype == DType::kFp32 ? precision : dtype;
 }
 
-// Whether a value follows the precision of the item: every node that reads or writes it gives it
-// the type of its first operand. The scales of a Resize, for one, stay what they are.
-bool follows_precision(const ir::WorkItem& item, ir::ValueId value) {
-  for (const ir::Node* node : item.nodes) {
-    const auto& formals = node->op->inputs;
-    if (formals.empty()) continue;
-    for (std::size_t i = 0; i < node->inputs.size(); ++i)
-      if (node->inputs[i] == value &&
-          formals[std::min(i, formals.size() - 1)].type != formals.front().type)
-        return false;
-    for (std::size_t i = 0; i < node->outputs.size(); ++i)
-      if (node->outputs[i] == value &&
-          node->op->outputs[std::min(i, node->op->outputs.size() - 1)].type != formals.front().type)
-        return false;
-  }
-  return true;
-}
-
 std::string SimulatedDevice::refusal_in(const ir::WorkItem& item, DType precision) const {
   const bool quantised = is_quantised_group(item);
   for (const ir::Node* node : item.nodes) {
@@ -116,7 +101,8 @@ std::string SimulatedDevice::refusal_in(const ir::WorkItem& item, DType precisio
 }
 
 Candidate SimulatedDevice::candidate_in(const ir::WorkItem& item, const Layout& layout,
-                                        DType precision, const ops::Work& work) const {
+                                        DType precision, const Dtypes& dtypes,
+                                        const ops::Work& work) const {
   Candidate candidate;
   candidate.kernel = "simulated";
   candidate.kernel_version = kKernelVersion;
@@ -133,13 +119,11 @@ Candidate SimulatedDevice::candidate_in(const ir::WorkItem& item, const Layout& 
       candidate.inputs.emplace_back();
       candidate.packed_bytes += value.constant.nbytes();
     } else {
-      candidate.inputs.emplace_back(
-          form_of(value, layout, follows_precision(item, id) ? precision : DType::kFp32));
+      candidate.inputs.emplace_back(form_of(value, layout, dtypes.at(id)));
     }
   }
   for (const ir::ValueId id : item.outputs)
-    candidate.outputs.push_back(form_of(item.graph->value(id), layout,
-                                        follows_precision(item, id) ? precision : DType::kFp32));
+    candidate.outputs.push_back(form_of(item.graph->value(id), layout, dtypes.at(id)));
   return candidate;
 }
 
@@ -157,8 +141,13 @@ Offers SimulatedDevice::offers(const ir::WorkItem& item, const SymbolBindings& p
       if (offers.refusal.empty()) offers.refusal = std::move(reason);
       continue;
     }
+    const auto dtypes = lowered_dtypes(item, precision);
+    if (!dtypes) {
+      if (offers.refusal.empty()) offers.refusal = dtypes.error().to_string();
+      continue;
+    }
     for (const Layout& layout : layouts_) {
-      Candidate candidate = candidate_in(item, layout, precision, *work);
+      Candidate candidate = candidate_in(item, layout, precision, *dtypes, *work);
       // Where no operand has a layout of its own, all layouts make one candidate.
       const bool is_new = std::ranges::none_of(offers.candidates, [&](const Candidate& other) {
         return other.inputs == candidate.inputs && other.outputs == candidate.outputs;
@@ -184,14 +173,13 @@ Result<CompiledKernel> SimulatedDevice::compile(const ir::WorkItem& item,
   // Steps compute in the declared dtypes: constants follow the precision that the values are held
   // in.
   const DType precision = candidate.compute_dtype;
-  const bool lowered = precision == DType::kFp16 || precision == DType::kBf16;
+  if (precision != DType::kFp16 && precision != DType::kBf16) return kernel;
+  TESSERA_ASSIGN(const Dtypes dtypes, lowered_dtypes(item, precision));
   std::vector<ir::ValueId> baked;  // in the order of the spec's constants
   for (std::size_t i = 0; i < item.inputs.size(); ++i)
     if (!candidate.inputs[i]) baked.push_back(item.inputs[i]);
   for (std::size_t i = 0; i < kernel.constants.size(); ++i) {
-    if (!lowered || kernel.constants[i].dtype() != DType::kFp32 ||
-        !follows_precision(item, baked[i]))
-      continue;
+    if (kernel.constants[i].dtype() != DType::kFp32 || dtypes.at(baked[i]) != precision) continue;
     TESSERA_ASSIGN(Tensor cast, Tensor::zeros(precision, kernel.constants[i].dims()));
     cast_elements(kernel.constants[i].view(), cast.mutable_view(), true);
     kernel.constants[i] = std::move(cast);

@@ -108,6 +108,28 @@ TEST(SimulatedDevice, APrecisionThatItLacksIsLeftOut) {
   EXPECT_EQ(graph.offers(*device).refusal, "Conv: fp32 is not supported (supports: fp16)");
 }
 
+TEST(SimulatedDevice, APrecisionThatTheOperatorDoesNotTakeIsRefused) {
+  const BackendGraph graph(
+      "input %x : fp32[2, 5] %y, %s, %z = DynamicQuantizeLinear(%x) output %y output %s output %z");
+  const Offers offers = graph.offers(*device_of(""), DType::kFp16);
+  EXPECT_TRUE(offers.candidates.empty());
+  EXPECT_EQ(offers.refusal,
+            "DynamicQuantizeLinear: input 'x': fp16 is not supported by the operator");
+}
+
+TEST(SimulatedDevice, ResultsHaveTheDtypeThatTheOperatorGives) {
+  const auto described = [](const std::string& statements) {
+    const auto offers = BackendGraph(statements).offers(*device_of(""), DType::kFp16);
+    return offers.candidates.empty() ? offers.refusal : describe(offers.candidates[0]);
+  };
+  EXPECT_EQ(described("%y = Constant() {value = tensor fp32[1] dense [1]} output %y"),
+            "simulated -> nchw/fp32");
+  EXPECT_EQ(described("input %x : fp32[2, 3] %y = EyeLike(%x) output %y"),
+            "simulated nchw/fp16 -> nchw/fp16");
+  EXPECT_EQ(described("input %x : fp32[2, 3] %y = EyeLike(%x) {dtype = 1} output %y"),
+            "simulated nchw/fp16 -> nchw/fp32");
+}
+
 TEST(SimulatedDevice, RefusesWhatNoBackendRuns) {
   const auto device = device_of("");
   const BackendGraph graph("input %x : fp32[2, 5] %y = NonZero(%x) output %y");

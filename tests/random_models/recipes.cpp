@@ -1,0 +1,70 @@
+#include "random_models/recipes.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "base/error.h"
+#include "ops/op_table.h"
+
+namespace tessera::random_models {
+namespace {
+
+constexpr Untested kUntested[] = {
+    {"Compress", "the size of its output depends on data"},
+    {"If", "control flow: its bodies are graphs"},
+    {"Loop", "control flow: its bodies are graphs"},
+    {"NonZero", "the size of its output depends on data"},
+    {"Scan", "control flow: its bodies are graphs"},
+    {"Scatter", "the newest opset has ScatterElements instead"},
+    {"Unique", "the size of its output depends on data"},
+    {"Upsample", "the newest opset has Resize instead"},
+};
+
+}  // namespace
+
+const std::vector<Recipe>& all_recipes() {
+  static const std::vector<Recipe> recipes = [] {
+    std::vector<Recipe> all;
+    for (const auto group :
+         {elementwise_recipes(), movement_recipes(), view_recipes(), reduce_recipes(),
+          window_recipes(), product_recipes(), quantized_recipes()})
+      all.insert(all.end(), group.begin(), group.end());
+    std::ranges::sort(all, {}, &Recipe::op);
+    return all;
+  }();
+  return recipes;
+}
+
+std::span<const Untested> untested_operators() {
+  return kUntested;
+}
+
+std::vector<DType> key_dtypes(const Recipe& recipe) {
+  const ops::OpSchema* op = ops::find_op("", recipe.op);
+  TESSERA_CHECK(op != nullptr);
+  const auto& key = recipe.key_input < 0 ? op->outputs.front()
+                                         : op->inputs[static_cast<std::size_t>(recipe.key_input)];
+  std::vector<DType> dtypes;
+  for (const DType dtype : kDrawnDtypes) {
+    const auto allows = [&](const ops::TypeVariable& variable) {
+      return variable.name == key.type && (variable.allowed & ops::dtype_bit(dtype)) == 0;
+    };
+    if (std::ranges::none_of(op->type_variables, allows)) dtypes.push_back(dtype);
+  }
+  return dtypes;
+}
+
+std::vector<std::int64_t> some_axes(Draft& draft, std::size_t rank, std::size_t at_least) {
+  std::vector<std::int64_t> axes(rank);
+  std::iota(axes.begin(), axes.end(), 0);
+  for (std::size_t i = axes.size(); i > 1; --i)
+    std::swap(axes[i - 1], axes[draft.random().index(i)]);
+  const auto kept = draft.random().integer(static_cast<std::int64_t>(std::min(at_least, rank)),
+                                           static_cast<std::int64_t>(rank));
+  axes.resize(static_cast<std::size_t>(kept));
+  for (std::int64_t& axis : axes)
+    if (draft.random().chance(0.3)) axis -= static_cast<std::int64_t>(rank);
+  return axes;
+}
+
+}  // namespace tessera::random_models
