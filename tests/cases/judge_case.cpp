@@ -28,7 +28,7 @@ std::vector<TriedWay> try_all_ways(const Case& tested, const TempDir& profiles) 
 
 // A case that is to fail holds its words only where it failed.
 bool is_moot(const Case& tested, const std::string& key) {
-  return tested.run() == "error" && key.starts_with("error_");
+  return tested.run() != "ok" && key.starts_with("error_");
 }
 
 }  // namespace

@@ -173,6 +173,13 @@ TEST_F(Runner, WhatThePlanHolds) {
 }
 
 TEST_F(Runner, Partitions) {
+  OnnxModel model(17);  // the sum is an output, so that no kernel computes both
+  model.input("x", kFloat, {2, 3});
+  model.node("Add", {"x", "x"}, {"s"}, "add");
+  model.node("Relu", {"s"}, {"y"}, "relu");
+  model.output("y", kFloat, {2, 3});
+  model.output("s", kFloat, {2, 3});
+  folder_.write("c/model.onnx", model.serialize());
   expect_["partition"] = {{"devices", {"cpu", {{"name", "accel"}, {"lacks", {{{"op", "Relu"}}}}}}},
                           {"must_be_dag", true},
                           {"max_partitions", 1},

@@ -77,13 +77,25 @@ void add_norms(std::vector<OpCase>& cases) {
 }
 
 void add_generators(std::vector<OpCase>& cases) {
-  cases.push_back({"Constant", "%y = Constant() {value = tensor fp32[2] dense [1.5, -2]} output %y"});
+  cases.push_back(
+      {"Constant", "%y = Constant() {value = tensor fp32[2] dense [1.5, -2]} output %y"});
   cases.push_back({"ConstantOfShape", ints("s", {2, 3}) + "%y = ConstantOfShape(%s) output %y"});
   cases.push_back({"EyeLike", "input %x : fp32[n, 4] %y = EyeLike(%x) {k = 1} output %y"});
   cases.push_back({"Range", scalar("a", "int64", "2") + scalar("b", "int64", "9") +
                                 scalar("c", "int64", "3") + "%y = Range(%a, %b, %c) output %y"});
   cases.push_back({"Shape", kImage + " %y = Shape(%x) {start = 1} output %y"});
   cases.push_back({"Size", kImage + " %y = Size(%x) output %y"});
+}
+
+void add_attention(std::vector<OpCase>& cases) {
+  const std::string heads =
+      "input %q : fp32[n, 4, 3, 8] input %k : fp32[n, 2, 5, 8] input %v : fp32[n, 2, 5, 8] ";
+  cases.push_back({"Attention", heads + "%y = Attention(%q, %k, %v) output %y"});
+  cases.push_back(
+      {"Attention/mask", heads + "input %m : fp32[3, 5] %y = Attention(%q, %k, %v, %m) output %y"});
+  cases.push_back({"RotaryEmbedding",
+                   "input %x : fp32[n, 2, 4, 8] input %c : fp32[n, 4, 4] input %s : fp32[n, 4, 4] "
+                   "%y = RotaryEmbedding(%x, %c, %s) output %y"});
 }
 
 void add_others(std::vector<OpCase>& cases) {
@@ -115,6 +127,7 @@ void add_layer_cases(std::vector<OpCase>& cases) {
   add_quantized(cases);
   add_norms(cases);
   add_generators(cases);
+  add_attention(cases);
   add_others(cases);
 }
 

@@ -134,8 +134,9 @@ Offers offer_conv(const OfferRequest& request) {
   const auto plan = plan_conv(draft.spec, bytes, 0);
   if (!plan) return refuse(plan.error());
   const Dims& dst = request.dims.outputs[0];
+  // A source that is a constant has its operand behind the inputs.
   const auto src_channels =
-      draft.spec.inputs.empty()
+      static_cast<std::size_t>(plan->src_operand) >= draft.spec.inputs.size()
           ? std::nullopt
           : draft.spec.inputs[static_cast<std::size_t>(plan->src_operand)].shape[1].constant();
   if (!src_channels)
