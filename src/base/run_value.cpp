@@ -26,8 +26,7 @@ std::string type_mismatch(const ValueType& type, const RunValue& value) {
   if (matches && type.is_tensor())
     matches = value.tensor.dtype() == type.dtype &&
               (!type.shape || shape_matches(*type.shape, value.tensor.dims()));
-  if (!matches)
-    return fmt::format("expected {}, found {}", type.to_string(), found_text(value));
+  if (!matches) return fmt::format("expected {}, found {}", type.to_string(), found_text(value));
   for (std::size_t i = 0; i < value.elements.size(); ++i)
     if (auto reason = type_mismatch(*type.element, value.elements[i]); !reason.empty())
       return fmt::format("element {}: {}", i, reason);

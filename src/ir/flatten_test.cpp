@@ -13,8 +13,8 @@ namespace {
 using ::testing::ElementsAre;
 
 Module module_of(const std::string& statements) {
-  auto module = parse("tessera.ir 1 module \"m\" { symbol \"n\" in [1, 64] method \"main\" {" + statements +
-                      "} }");
+  auto module = parse("tessera.ir 1 module \"m\" { symbol \"n\" in [1, 64] method \"main\" {" +
+                      statements + "} }");
   EXPECT_TRUE(module) << module.error().to_string();
   const auto unknown = infer(*module);
   EXPECT_TRUE(unknown) << unknown.error().to_string();
@@ -73,9 +73,8 @@ const std::string kLoop = R"(
 TEST(Flatten, LoopsHaveArgumentsAndResults) {
   const Module module = module_of(kLoop);
   const Method flat = flatten(module.methods.front(), {.branch_share = 0.5, .trips = 3});
-  EXPECT_THAT(node_texts(flat.graph),
-              ElementsAre("1 Identity(goes)", "1 Concat(v, v)", "1 ReduceSum(v)",
-                          "0 Loop(m, -, x, go, w, p)"));
+  EXPECT_THAT(node_texts(flat.graph), ElementsAre("1 Identity(goes)", "1 Concat(v, v)",
+                                                  "1 ReduceSum(v)", "0 Loop(m, -, x, go, w, p)"));
   const Block& block = flat.graph.blocks.at(1);
   EXPECT_EQ(block.arguments.size(), 3U);
   EXPECT_EQ(block.results.size(), 3U);

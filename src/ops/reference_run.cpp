@@ -54,8 +54,8 @@ const FormalParam* formal_input(const OpSchema& op, std::size_t index) {
 Status check_inputs(const OpSchema& op, std::span<const TensorView* const> inputs,
                     std::span<const RunValue* const> values = {}) {
   for (std::size_t i = 0; i < op.inputs.size(); ++i) {
-    const bool present = (i < inputs.size() && inputs[i] != nullptr) ||
-                         (i < values.size() && values[i] != nullptr);
+    const bool present =
+        (i < inputs.size() && inputs[i] != nullptr) || (i < values.size() && values[i] != nullptr);
     if (op.inputs[i].arity == FormalParam::Arity::kRequired && !present) {
       return fail(ErrorCode::kInvalidArgument,
                   fmt::format("input '{}': expected a tensor, found none", op.inputs[i].name));

@@ -33,8 +33,8 @@ enum class ScalarFunction : std::uint8_t {
 };
 
 // Parameters from attributes, with the defaults of the standard filled in: LeakyRelu, Elu, Celu,
-// ThresholdedRelu, Swish, QuickGelu use alpha; Selu (alpha, gamma as beta); HardSigmoid (alpha, beta); Shrink
-// (lambd as alpha, bias as beta).
+// ThresholdedRelu, Swish, QuickGelu use alpha; Selu (alpha, gamma as beta); HardSigmoid (alpha,
+// beta); Shrink (lambd as alpha, bias as beta).
 struct ScalarParams {
   float alpha = 0;
   float beta = 0;

@@ -113,8 +113,9 @@ TEST(Choices, SizesThatNobodyCanCount) {
     return status ? std::string("no error") : status.error().to_string();
   };
   const std::string relu = "input %x : fp32[n, 8, 2, 2] %a = Relu(%x) name \"a\" output %a";
-  EXPECT_EQ(error(relu, {{"n", std::int64_t{1} << 60}}),
-            "value 'x': the number of elements of [1152921504606846976, 8, 2, 2] overflows 63 bits");
+  EXPECT_EQ(
+      error(relu, {{"n", std::int64_t{1} << 60}}),
+      "value 'x': the number of elements of [1152921504606846976, 8, 2, 2] overflows 63 bits");
   EXPECT_EQ(error(relu, {{"n", std::int64_t{1} << 57}}),
             "value 'x': the bytes of fp32[144115188075855872, 8, 2, 2] exceed 63 bits");
   EXPECT_EQ(error(relu, {}), "value 'x': dim 0: symbol 'n' has no value");

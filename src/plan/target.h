@@ -28,8 +28,8 @@ struct Target {
 // The index of host memory in Target::memories.
 inline constexpr std::uint32_t kHostMemory = 0;
 
-// The first device whose memory is host memory: it does what the runtime itself does. Every target of
-// make_target has one.
+// The first device whose memory is host memory: it does what the runtime itself does. Every target
+// of make_target has one.
 std::uint32_t host_device(const Target& target);
 
 // Adds the reference as the last resort where it is not listed. Errors: two devices of one name.

@@ -180,6 +180,11 @@ TEST_F(Runner, Partitions) {
   model.output("y", kFloat, {2, 3});
   model.output("s", kFloat, {2, 3});
   folder_.write("c/model.onnx", model.serialize());
+  const auto tensor = [](const std::vector<float>& values) {
+    return Tensor::of<float>(DType::kFp32, {2, 3}, std::span(values));
+  };
+  ASSERT_TRUE(io::write_npz(folder_ / "c/expected.npz", {{"y", tensor({0, 0, 2, 4, 6, 8})},
+                                                         {"s", tensor({-2, 0, 2, 4, 6, 8})}}));
   expect_["partition"] = {{"devices", {"cpu", {{"name", "accel"}, {"lacks", {{{"op", "Relu"}}}}}}},
                           {"must_be_dag", true},
                           {"max_partitions", 1},

@@ -267,11 +267,9 @@ const std::vector<Refused>& refused() {
       {"npu", "Pad: mode=reflect is not supported", {"Pad/reflect"}},
       {"npu", "Resize: mode=cubic is not supported", {"Resize/cubic"}},
       {"npu", "TopK: the operator is not supported by 'npu'", {"TopK"}},
-      {"npu", "input 'x': fp16 is not supported by the operator", {"DynamicQuantizeLinear"}},
       {"npu", "the operator is not supported by 'npu'", {"TopK/smallest of axis 0"}},
       {"gpu", "depend on data", {"Compress", "Unique"}},
       {"gpu", "NonZero: the sizes of its outputs depend on data", {"NonZero"}},
-      {"gpu", "input 'x': fp16 is not supported by the operator", {"DynamicQuantizeLinear"}},
   };
   return list;
 }

@@ -85,7 +85,8 @@ std::vector<double> gather_heads(const TensorView& view, const TensorView* past,
     const std::int64_t b = at / heads;
     const std::int64_t h = at % heads;
     double* to = out.data() + at * total * size;
-    if (past != nullptr) std::copy_n(before.data() + at * past_length * size, past_length * size, to);
+    if (past != nullptr)
+      std::copy_n(before.data() + at * past_length * size, past_length * size, to);
     to += past_length * size;
     for (std::int64_t row = 0; row < length; ++row) {
       const std::int64_t from =
@@ -142,8 +143,8 @@ class Bias {
                                  std::int64_t key) const {
     if (strides_.empty()) return 0;
     if (key >= columns_) return kMinusInfinity;
-    const double value = values_[static_cast<std::size_t>(
-        b * strides_[0] + h * strides_[1] + query * strides_[2] + key * strides_[3])];
+    const double value = values_[static_cast<std::size_t>(b * strides_[0] + h * strides_[1] +
+                                                          query * strides_[2] + key * strides_[3])];
     return !is_bool_ ? value : value != 0 ? 0 : kMinusInfinity;
   }
 
@@ -211,13 +212,20 @@ void run_row(const Call& call, const Bias& bias, std::int64_t row, double* y, do
 
 Result<Call> read_call(KernelContext& context, const AttentionSizes& sizes) {
   const Attributes& attributes = context.attributes();
-  Call call{number(sizes.batch),      number(sizes.query_heads),  number(sizes.key_heads),
-            number(sizes.query_length), number(sizes.key_length), number(sizes.past_length),
-            number(sizes.total_length), number(sizes.head_size),  number(sizes.value_size),
-            {},                       {},                         {}};
-  call.scale = attributes.has("scale")
-                   ? static_cast<double>(attributes.get_float("scale", 1))
-                   : 1 / std::sqrt(static_cast<double>(call.head));
+  Call call{number(sizes.batch),
+            number(sizes.query_heads),
+            number(sizes.key_heads),
+            number(sizes.query_length),
+            number(sizes.key_length),
+            number(sizes.past_length),
+            number(sizes.total_length),
+            number(sizes.head_size),
+            number(sizes.value_size),
+            {},
+            {},
+            {}};
+  call.scale = attributes.has("scale") ? static_cast<double>(attributes.get_float("scale", 1))
+                                       : 1 / std::sqrt(static_cast<double>(call.head));
   call.softcap = static_cast<double>(attributes.get_float("softcap", 0));
   call.causal = attributes.get_int("is_causal", 0) != 0;
   call.nan_rows = attributes.get_int("nan_rows", nn::kMaskedRowsAreZero);
@@ -237,8 +245,7 @@ Result<Call> read_call(KernelContext& context, const AttentionSizes& sizes) {
 Status store_present(KernelContext& context, std::size_t index, const Shape& shape, DType dtype,
                      const std::vector<double>& elements) {
   if (context.output_count() <= index) return {};
-  TESSERA_ASSIGN(const MutableTensorView view,
-                 context.output(index, dtype, *constant_dims(shape)));
+  TESSERA_ASSIGN(const MutableTensorView view, context.output(index, dtype, *constant_dims(shape)));
   nn::RealResult<double> out(view);
   std::copy(elements.begin(), elements.end(), out.data());
   out.finish();
@@ -254,8 +261,7 @@ Status kernel(KernelContext& context) {
     shapes[i] = to_shape(context.input(i)->dims);
     present[i] = &shapes[i];
   }
-  TESSERA_ASSIGN(const AttentionSizes sizes,
-                 nn::attention_sizes(context.attributes(), present));
+  TESSERA_ASSIGN(const AttentionSizes sizes, nn::attention_sizes(context.attributes(), present));
   TESSERA_ASSIGN(const Call call, read_call(context, sizes));
   TESSERA_ASSIGN(const Bias bias, Bias::of(context, call));
   const DType query = context.input(nn::kAttentionQuery)->dtype;
@@ -263,22 +269,21 @@ Status kernel(KernelContext& context) {
                  context.output(0, query, *constant_dims(sizes.output())));
   nn::RealResult<double> y(y_view);
   const std::int64_t rows = call.batch * call.query_heads * call.queries;
-  std::vector<double> seen(
-      context.output_count() > 3 ? static_cast<std::size_t>(rows * call.total) : 0);
+  std::vector<double> seen(context.output_count() > 3 ? static_cast<std::size_t>(rows * call.total)
+                                                      : 0);
   const std::int64_t work = std::max<std::int64_t>(1, call.total * (call.head + call.value));
-  context.parallel_for(rows, std::max<std::int64_t>(1, kGrain / work),
-                       [&](std::int64_t begin, std::int64_t end) {
-                         for (std::int64_t row = begin; row < end; ++row) {
-                           const std::int64_t query_at = row % call.queries;
-                           const std::int64_t head = row / call.queries % call.query_heads;
-                           const std::int64_t b = row / call.queries / call.query_heads;
-                           const std::int64_t to =
-                               sizes.flat ? (b * call.queries + query_at) * call.query_heads + head
-                                          : row;
-                           run_row(call, bias, row, y.data() + to * call.value,
-                                   seen.empty() ? nullptr : seen.data() + row * call.total);
-                         }
-                       });
+  context.parallel_for(
+      rows, std::max<std::int64_t>(1, kGrain / work), [&](std::int64_t begin, std::int64_t end) {
+        for (std::int64_t row = begin; row < end; ++row) {
+          const std::int64_t query_at = row % call.queries;
+          const std::int64_t head = row / call.queries % call.query_heads;
+          const std::int64_t b = row / call.queries / call.query_heads;
+          const std::int64_t to =
+              sizes.flat ? (b * call.queries + query_at) * call.query_heads + head : row;
+          run_row(call, bias, row, y.data() + to * call.value,
+                  seen.empty() ? nullptr : seen.data() + row * call.total);
+        }
+      });
   y.finish();
   TESSERA_TRY(store_present(context, 1, sizes.present_key(),
                             context.input(nn::kAttentionKey)->dtype, call.k));
@@ -310,9 +315,12 @@ std::vector<OpSchema> attention_ops() {
   OpSchema op;
   op.name = "Attention";
   op.versions = {23, 24};
-  op.inputs = {required("Q", "T1"),         required("K", "T1"),
-               required("V", "T2"),         optional("attn_mask", "U"),
-               optional("past_key", "T1"),  optional("past_value", "T2"),
+  op.inputs = {required("Q", "T1"),
+               required("K", "T1"),
+               required("V", "T2"),
+               optional("attn_mask", "U"),
+               optional("past_key", "T1"),
+               optional("past_value", "T2"),
                optional("nonpad_kv_seqlen", "I")};
   op.outputs = {required("Y", "T1"), optional("present_key", "T1"), optional("present_value", "T2"),
                 optional("qk_matmul_output", "T1")};

@@ -89,8 +89,8 @@ Status add_past(AttentionSizes& sizes, std::span<const Shape* const> shapes) {
   if (key != nullptr) {
     for (const auto& [past, name] : {std::pair{key, "past_key"}, std::pair{value, "past_value"}}) {
       if (past->size() != 4) {
-        return op_error(kOp, fmt::format("input '{}': expected rank 4, found rank {}", name,
-                                         past->size()));
+        return op_error(
+            kOp, fmt::format("input '{}': expected rank 4, found rank {}", name, past->size()));
       }
     }
     TESSERA_ASSIGN(sizes.past_length, agree((*key)[2], (*value)[2], "length of the past"));

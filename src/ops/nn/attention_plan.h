@@ -30,8 +30,8 @@ enum AttentionNanRows : std::int64_t {
 };
 
 struct AttentionSizes {
-  bool flat = false;  // Q, K, V and Y are [batch, length, heads * size], else [batch, heads, length,
-                      // size]
+  bool flat = false;  // Q, K, V and Y are [batch, length, heads * size], else [batch, heads,
+                      // length, size]
   Dim batch, query_heads, key_heads;
   Dim query_length, key_length, past_length, total_length;  // total: past and new keys
   Dim head_size, value_size;

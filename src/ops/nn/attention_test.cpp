@@ -58,10 +58,10 @@ TEST(Attention, RowsWithoutAnyKeyAreZero) {
 
 TEST(Attention, RowsWithoutAnyKeyWhereAskedOtherwise) {
   const auto row = [](std::int64_t nan_rows) {
-    const auto y = run_op("Attention", attributes({{"nan_rows", nan_rows}}),
-                          with(grouped(), {floats({2, 3}, {0, 0, 0, -HUGE_VALF, -HUGE_VALF,
-                                                           -HUGE_VALF})}))
-                       .value();
+    const auto y =
+        run_op("Attention", attributes({{"nan_rows", nan_rows}}),
+               with(grouped(), {floats({2, 3}, {0, 0, 0, -HUGE_VALF, -HUGE_VALF, -HUGE_VALF})}))
+            .value();
     return to_vector(y[0])[2];
   };
   EXPECT_EQ(row(0), 0);
@@ -84,9 +84,9 @@ TEST(Attention, AppendsToItsCache) {
                          Tensor(), ramp({1, 1, 1, 2}, 2, 5), ramp({1, 1, 1, 2}, 4, 5)},
                         3)
                      .value();
-  expect_values(y[0], {1, 2, 2, 2},
-                {-0.5F, 0.114423F, -0.249725F, 0.0186395F, -0.5F, 0.113964F, -0.178891F,
-                 -0.00883493F});
+  expect_values(
+      y[0], {1, 2, 2, 2},
+      {-0.5F, 0.114423F, -0.249725F, 0.0186395F, -0.5F, 0.113964F, -0.178891F, -0.00883493F});
   expect_values(y[1], {1, 1, 3, 2}, {-0.5F, -0.1F, -0.5F, -0.115385F, 0.269231F, -0.346154F});
   expect_values(y[2], {1, 1, 3, 2}, {-0.5F, 0.3F, -0.5F, -0.0714286F, 0.357143F, -0.214286F});
 }
@@ -113,31 +113,30 @@ TEST(Attention, HeadsSideBySide) {
 }
 
 TEST(Attention, MasksThatAreShortAndKeysThatArePadding) {
-  expect_values(run_op("Attention", {}, with(grouped(), {floats({2, 2}, {0, -1, 0.5F, 0})}))
-                    .value()[0],
-                {1, 2, 2, 2},
-                {-0.315594F, -0.102163F, -0.213757F, -0.119136F, -0.256336F, -0.112039F,
-                 -0.139319F, -0.131542F});
+  expect_values(
+      run_op("Attention", {}, with(grouped(), {floats({2, 2}, {0, -1, 0.5F, 0})})).value()[0],
+      {1, 2, 2, 2},
+      {-0.315594F, -0.102163F, -0.213757F, -0.119136F, -0.256336F, -0.112039F, -0.139319F,
+       -0.131542F});
   const auto padded = with(grouped(), {Tensor(), Tensor(), Tensor(), ints({1}, {2})});
   expect_values(run_op("Attention", {}, padded).value()[0], {1, 2, 2, 2},
-                {-0.134024F, -0.132425F, -0.1121F, -0.136079F, -0.0550128F, -0.145593F,
-                 -0.0328578F, -0.149286F});
-  expect_values(run_op("Attention", attributes({{"is_causal", std::int64_t{1}}}), padded)
-                    .value()[0],
-                {1, 2, 2, 2},
-                {-0.5F, -0.0714286F, -0.1121F, -0.136079F, -0.5F, -0.0714286F, -0.0328578F,
+                {-0.134024F, -0.132425F, -0.1121F, -0.136079F, -0.0550128F, -0.145593F, -0.0328578F,
                  -0.149286F});
+  expect_values(
+      run_op("Attention", attributes({{"is_causal", std::int64_t{1}}}), padded).value()[0],
+      {1, 2, 2, 2},
+      {-0.5F, -0.0714286F, -0.1121F, -0.136079F, -0.5F, -0.0714286F, -0.0328578F, -0.149286F});
 }
 
 TEST(Attention, InfersItsShapes) {
-  EXPECT_EQ(infer_text("Attention", {}, {"fp32[b, 8, s, 64]", "fp32[b, 2, t, 64]",
-                                         "fp32[b, 2, t, 32]"}),
-            "fp32[b, 8, s, 32]");
-  EXPECT_EQ(infer_text("Attention",
-                       attributes({{"q_num_heads", std::int64_t{4}},
-                                   {"kv_num_heads", std::int64_t{2}}}),
-                       {"fp32[b, s, 32]", "fp32[b, t, 16]", "fp32[b, t, 8]"}),
-            "fp32[b, s, 16]");
+  EXPECT_EQ(
+      infer_text("Attention", {}, {"fp32[b, 8, s, 64]", "fp32[b, 2, t, 64]", "fp32[b, 2, t, 32]"}),
+      "fp32[b, 8, s, 32]");
+  EXPECT_EQ(
+      infer_text("Attention",
+                 attributes({{"q_num_heads", std::int64_t{4}}, {"kv_num_heads", std::int64_t{2}}}),
+                 {"fp32[b, s, 32]", "fp32[b, t, 16]", "fp32[b, t, 8]"}),
+      "fp32[b, s, 16]");
 }
 
 TEST(Attention, SaysWhatDoesNotFit) {
@@ -155,8 +154,7 @@ TEST(Attention, SaysWhatDoesNotFit) {
   EXPECT_EQ(error({}, {flat, flat, flat}),
             "Attention: attribute 'q_num_heads': expected 1 or more beside inputs of rank 3, found "
             "none");
-  EXPECT_EQ(error(attributes({{"q_num_heads", std::int64_t{3}},
-                              {"kv_num_heads", std::int64_t{1}}}),
+  EXPECT_EQ(error(attributes({{"q_num_heads", std::int64_t{3}}, {"kv_num_heads", std::int64_t{1}}}),
                   {flat, flat, flat}),
             "Attention: input 'Q': expected a multiple of 3 heads, found size 4");
   EXPECT_EQ(error({}, {two, two, two, floats({3}, {0, 0, 0})}),
@@ -179,22 +177,22 @@ TEST(RotaryEmbedding, TurnsHalvesOrNeighbours) {
                 {0.136364F, 0.0134865F, 0.363636F, -0.0569431F, -0.101399F, 0.1004F, 0.101898F,
                  0.0839161F, 0.136364F, -0.0619381F, 0.272727F, 0.0414585F, -0.109391F, 0.0884116F,
                  0.158841F, 0.032967F});
-  expect_values(run_op("RotaryEmbedding", attributes({{"interleaved", std::int64_t{1}}}), inputs)
-                    .value()[0],
-                {1, 2, 2, 4},
-                {0.318182F, 0.181818F, 0.0554446F, -0.030969F, 0.125874F, -0.0694306F, -0.11988F,
-                 -0.0524476F, 0.318182F, 0.0909091F, -0.01998F, 0.0674326F, 0.117882F, -0.0124875F,
-                 -0.131868F, -0.103397F});
+  expect_values(
+      run_op("RotaryEmbedding", attributes({{"interleaved", std::int64_t{1}}}), inputs).value()[0],
+      {1, 2, 2, 4},
+      {0.318182F, 0.181818F, 0.0554446F, -0.030969F, 0.125874F, -0.0694306F, -0.11988F, -0.0524476F,
+       0.318182F, 0.0909091F, -0.01998F, 0.0674326F, 0.117882F, -0.0124875F, -0.131868F,
+       -0.103397F});
 }
 
 TEST(RotaryEmbedding, PartOfAHeadAtGivenPositions) {
   const std::vector<Tensor> inputs = {ramp({1, 2, 2, 4}, 7, 11), ramp({3, 1}, 5, 13),
                                       ramp({3, 1}, 3, 7), ints({1, 2}, {2, 0})};
   const Attributes part = attributes({{"rotary_embedding_dim", std::int64_t{2}}});
-  expect_values(run_op("RotaryEmbedding", part, inputs).value()[0], {1, 2, 2, 4},
-                {-0.183317F, -0.141858F, -0.227273F, 0.409091F, -0.181818F, 0.136364F, 0.318182F,
-                 -0.0454545F, -0.191309F, -0.0849151F, -0.136364F, -0.5F, -0.181818F, 0.0454545F,
-                 0.409091F, 0.0454545F});
+  expect_values(
+      run_op("RotaryEmbedding", part, inputs).value()[0], {1, 2, 2, 4},
+      {-0.183317F, -0.141858F, -0.227273F, 0.409091F, -0.181818F, 0.136364F, 0.318182F, -0.0454545F,
+       -0.191309F, -0.0849151F, -0.136364F, -0.5F, -0.181818F, 0.0454545F, 0.409091F, 0.0454545F});
   auto beyond = inputs;
   beyond[3] = ints({1, 2}, {3, 0});
   EXPECT_EQ(error_text(run_op("RotaryEmbedding", part, beyond)),
@@ -232,9 +230,8 @@ TEST(QuickGelu, IsSwishWithAFactorOfItsOwn) {
   const std::vector<Tensor> x = {floats({2}, {1, -2})};
   const auto y = run_reference(*op, {}, x, 1);
   ASSERT_TRUE(y);
-  EXPECT_THAT(to_vector((*y)[0]),
-              ElementsAre(FloatNear(1 / (1 + std::exp(-1.702F)), 1e-6F),
-                          FloatNear(-2 / (1 + std::exp(3.404F)), 1e-6F)));
+  EXPECT_THAT(to_vector((*y)[0]), ElementsAre(FloatNear(1 / (1 + std::exp(-1.702F)), 1e-6F),
+                                              FloatNear(-2 / (1 + std::exp(3.404F)), 1e-6F)));
 }
 
 }  // namespace

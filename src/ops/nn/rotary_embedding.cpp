@@ -35,9 +35,9 @@ Result<Sizes> read_sizes(const Attributes& attributes, const Shape& x) {
     }
     const auto size = x[2].exact_div(Dim(heads));
     if (!size && x[2].is_constant()) {
-      return nn::op_error(kOp,
-                          fmt::format("input 'X': expected a multiple of {} heads, found size {}",
-                                      heads, x[2].to_string()));
+      return nn::op_error(
+          kOp, fmt::format("input 'X': expected a multiple of {} heads, found size {}", heads,
+                           x[2].to_string()));
     }
     sizes = {true, x[0], Dim(heads), x[1], size.value_or(floordiv(x[2], Dim(heads))), {}};
   } else {
@@ -69,11 +69,11 @@ Status check_cache(const Sizes& sizes, const Shape& cache, bool has_positions,
     fits = !have || !want || *have == *want;
   }
   if (fits) return {};
-  return nn::op_error(kOp, fmt::format("input '{}': expected {}, found {}", name,
-                                       has_positions ? fmt::format("[positions, {}]",
-                                                                   sizes.half.to_string())
-                                                     : to_string(expected),
-                                       to_string(cache)));
+  return nn::op_error(
+      kOp, fmt::format("input '{}': expected {}, found {}", name,
+                       has_positions ? fmt::format("[positions, {}]", sizes.half.to_string())
+                                     : to_string(expected),
+                       to_string(cache)));
 }
 
 Status check_shapes(const Attributes& attributes, const Shape& x, const Shape* cosine,
@@ -114,8 +114,8 @@ Result<std::vector<std::int64_t>> cache_rows(const TensorView* positions, const 
                                              std::int64_t rows) {
   std::vector<std::int64_t> found(static_cast<std::size_t>(call.batch * call.length));
   for (std::size_t i = 0; i < found.size(); ++i) {
-    found[i] = positions == nullptr ? static_cast<std::int64_t>(i)
-                                    : positions->as<std::int64_t>()[i];
+    found[i] =
+        positions == nullptr ? static_cast<std::int64_t>(i) : positions->as<std::int64_t>()[i];
     if (found[i] < 0 || found[i] >= rows) {
       return nn::op_error(kOp, fmt::format("input 'position_ids': expected values from 0 to {}, "
                                            "found {}",
@@ -149,35 +149,36 @@ Status kernel(KernelContext& context) {
   TESSERA_TRY(check_shapes(context.attributes(), shape, &cosine_shape, &sine_shape,
                            positions == nullptr ? nullptr : &positions_shape));
   TESSERA_ASSIGN(const Sizes sizes, read_sizes(context.attributes(), shape));
-  const Call call{sizes.batch.constant().value(),  sizes.heads.constant().value(),
-                  sizes.length.constant().value(), sizes.size.constant().value(),
-                  sizes.half.constant().value(),   sizes.flat,
+  const Call call{sizes.batch.constant().value(),
+                  sizes.heads.constant().value(),
+                  sizes.length.constant().value(),
+                  sizes.size.constant().value(),
+                  sizes.half.constant().value(),
+                  sizes.flat,
                   context.attributes().get_int("interleaved", 0) != 0};
   const std::int64_t cached = positions == nullptr ? call.batch * call.length : cosine->dims[0];
-  TESSERA_ASSIGN(const auto rows,
-                 cache_rows(positions, call, std::min(cached, positions == nullptr
-                                                                   ? cached
-                                                                   : sine->dims[0])));
+  TESSERA_ASSIGN(
+      const auto rows,
+      cache_rows(positions, call, std::min(cached, positions == nullptr ? cached : sine->dims[0])));
   TESSERA_ASSIGN(const MutableTensorView view, context.output(0, x->dtype, x->dims));
   const nn::Reals<double> xs(*x);
   const nn::Reals<double> cosines(*cosine);
   const nn::Reals<double> sines(*sine);
   nn::RealResult<double> ys(view);
   // One line is one head of one position.
-  context.parallel_for(call.batch * call.heads * call.length,
-                       std::max<std::int64_t>(1, kGrain / std::max<std::int64_t>(1, call.size)),
-                       [&](std::int64_t begin, std::int64_t end) {
-                         for (std::int64_t line = begin; line < end; ++line) {
-                           const std::int64_t position =
-                               call.flat ? line / call.heads
-                                         : line / (call.heads * call.length) * call.length +
-                                               line % call.length;
-                           const std::int64_t row = rows[static_cast<std::size_t>(position)];
-                           turn(call, xs.data() + line * call.size,
-                                cosines.data() + row * call.half, sines.data() + row * call.half,
-                                ys.data() + line * call.size);
-                         }
-                       });
+  context.parallel_for(
+      call.batch * call.heads * call.length,
+      std::max<std::int64_t>(1, kGrain / std::max<std::int64_t>(1, call.size)),
+      [&](std::int64_t begin, std::int64_t end) {
+        for (std::int64_t line = begin; line < end; ++line) {
+          const std::int64_t position =
+              call.flat ? line / call.heads
+                        : line / (call.heads * call.length) * call.length + line % call.length;
+          const std::int64_t row = rows[static_cast<std::size_t>(position)];
+          turn(call, xs.data() + line * call.size, cosines.data() + row * call.half,
+               sines.data() + row * call.half, ys.data() + line * call.size);
+        }
+      });
   ys.finish();
   return {};
 }

@@ -83,8 +83,8 @@ class RotaryInstance final : public KernelInstance {
     table_rows_ = kernel.plan_.positions < 0 ? batch_ * length_
                                              : kernel.dims_of(kernel.plan_.cosine.operand, dims)[0];
     const std::int64_t lines = batch_ * heads_ * length_;
-    chunks_ = std::min(chunk_count(lines * size_, kGrain, threads),
-                       std::max<std::int64_t>(lines, 1));
+    chunks_ =
+        std::min(chunk_count(lines * size_, kGrain, threads), std::max<std::int64_t>(lines, 1));
   }
 
   Status execute(const ExecuteArgs& args) override {
@@ -118,8 +118,8 @@ class RotaryInstance final : public KernelInstance {
     float* y = floats(args.outputs[0]);
     const ChunkRange range = chunk_range(batch_ * heads_ * length_, chunks_, chunk);
     for (std::int64_t line = range.begin; line < range.end; ++line) {
-      std::int64_t row = flat_ ? line / heads_
-                               : line / (heads_ * length_) * length_ + line % length_;
+      std::int64_t row =
+          flat_ ? line / heads_ : line / (heads_ * length_) * length_ + line % length_;
       if (positions != nullptr) row = positions[row];
       turn(x + line * size_, cosine + row * half_ * (plan.cosine.row_is_twice ? 2 : 1),
            sine + row * half_ * (plan.sine.row_is_twice ? 2 : 1), y + line * size_);

@@ -8,7 +8,8 @@
 
 namespace tessera::backends::cpu {
 
-// Without `log` y may be x. A row of minus infinities gives NaN, as the operator does; y = log of it with `log`.
+// Without `log` y may be x. A row of minus infinities gives NaN, as the operator does; y = log of
+// it with `log`.
 inline void softmax_row(const float* x, float* y, std::size_t count, bool log) {
   const float top = simd_max(x, count);
   const float shift = std::isfinite(top) ? top : std::isnan(top) ? top : top > 0 ? top : 0.0F;
