@@ -143,8 +143,8 @@ std::string overlap_problem(const StepRun& run) {
   }
   const auto bindings = runtime::bind_symbols(method, dims, {}, false);
   if (!bindings) return bindings.error().to_string();
-  const auto plan = runtime::make_shape_plan(
-      *run.program, method, dims, *bindings, std::vector<bool>(method.buffers.size(), false), 1);
+  const auto plan = runtime::make_shape_plan(*run.program, method, dims, *bindings,
+                                             std::vector<bool>(method.buffers.size(), false), 1);
   return plan ? Storage(method, **plan).problem() : plan.error().to_string();
 }
 

@@ -11,8 +11,6 @@ namespace tessera::testing {
 const std::vector<NotBuilt>& not_built() {
   static const std::vector<NotBuilt> table = {
       {"M7_*", "max_copies", "a Concat whose operands are written in place is not planned yet"},
-      {"P15_*", "partition.independent_partitions_min",
-       "plans are made for one device at a time; side by side is another objective"},
   };
   return table;
 }

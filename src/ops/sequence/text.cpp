@@ -52,9 +52,11 @@ std::vector<std::string> split_at_spaces(std::string_view text, std::int64_t lim
   return parts;
 }
 
+// A text of no characters has no parts.
 std::vector<std::string> split_at_delimiter(std::string_view text, std::string_view delimiter,
                                             std::int64_t limit) {
   std::vector<std::string> parts;
+  if (text.empty()) return parts;
   while (static_cast<std::int64_t>(parts.size()) != limit) {
     const std::size_t at = text.find(delimiter);
     if (at == std::string_view::npos) break;

@@ -73,7 +73,7 @@ TEST(StringSplit, SplitsAtDelimiters) {
   expect_split(texts({"a--b--c"}), {{"delimiter", "--"}, {"maxsplit", 1}}, {1, 2}, {"a", "b--c"},
                {2});
   expect_split(texts({"a,b"}), {{"delimiter", ","}, {"maxsplit", 0}}, {1, 1}, {"a,b"}, {1});
-  expect_split(texts({""}), {{"delimiter", ","}}, {1, 1}, {""}, {1});
+  expect_split(texts({""}), {{"delimiter", ","}}, {1, 0}, {}, {0});
   expect_split(texts({}), {{"delimiter", ","}}, {0, 0}, {}, {});
   expect_split(tensor<std::string>({}, {"a b"}), {{"delimiter", " "}}, {2}, {"a", "b"}, {2});
 }
