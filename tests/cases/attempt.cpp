@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <fstream>
 #include <span>
 
 #include "backends/registry_run/registry_run.h"
@@ -86,22 +85,10 @@ class Run {
         });
   }
 
-  // The next way finds the files as this one did. New files, since this one may still read the old.
-  ~Run() {
-    for (const auto& [path, bytes] : replaced_) {
-      std::filesystem::remove(path);
-      std::ofstream(path, std::ios::binary) << bytes;
-    }
-  }
-  Run(const Run&) = delete;
-  Run& operator=(const Run&) = delete;
-
   Status step(std::size_t index) {
     const CaseStep& step = tested_.steps[index];
-    for (const auto& [from, to] : step.copies) {
-      if (std::filesystem::exists(to)) replaced_.emplace_back(to, read_bytes(to));
+    for (const auto& [from, to] : step.copies)
       std::filesystem::copy_file(from, to, std::filesystem::copy_options::overwrite_existing);
-    }
     result_.failed_at_run = false;
     if (index == 0 || !result_.same_session) {
       result_.executor.reset();
@@ -125,7 +112,6 @@ class Run {
   const Case& tested_;
   const Way& way_;
   Attempt& result_;
-  std::vector<std::pair<std::filesystem::path, std::string>> replaced_;
 };
 
 }  // namespace

@@ -112,6 +112,7 @@ std::vector<fs::path> case_folders(const fs::path& root) {
 Result<Case> read_case(const fs::path& folder) {
   Case tested;
   tested.folder_name = folder.filename().string();
+  tested.original = folder;
   tested.folder = folder;
   try {
     const json description = json::parse(read_bytes(folder / "case.json"));

@@ -29,6 +29,7 @@ struct Case {
   std::string id;
   std::string kind;
   nlohmann::json expect;
+  std::filesystem::path original;       // the folder of the case itself, which stays as it is
   std::filesystem::path folder;         // where its files are read
   std::vector<CaseStep> steps;          // at least one
   std::shared_ptr<const TempDir> copy;  // holds `folder` where that is a copy

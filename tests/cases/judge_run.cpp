@@ -72,6 +72,7 @@ void judge_run(const Case& tested, const TriedWay& tried, Verdicts& verdicts) {
   }
   if (attempt.failure) {
     verdicts.judge("run", wanted == "ok" ? where + attempt.failure_text() : "");
+    if (wanted != "ok") judge_error(tested, tried, verdicts);
     return;
   }
   verdicts.judge("run", "");

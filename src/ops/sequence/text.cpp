@@ -52,6 +52,7 @@ std::vector<std::string> split_at_spaces(std::string_view text, std::int64_t lim
   return parts;
 }
 
+// A text of no characters has no parts.
 std::vector<std::string> split_at_delimiter(std::string_view text, std::string_view delimiter,
                                             std::int64_t limit) {
   std::vector<std::string> parts;
