@@ -133,7 +133,8 @@ TEST(Attention, HeadsInGroups) {
       "dense [1, 2, 2, 5, 2] const %joined : int64[4] dense [-1, 4, 5, 2] ";
   const auto shared = [](const std::string& from, const std::string& axis) {
     return "%" + from + "u = Unsqueeze(%" + from + ", %" + axis + ") %" + from + "e = Expand(%" +
-           from + "u, %wide) name \"repeat\" %" + from + "r = Reshape(%" + from + "e, %joined) ";
+           from + "u, %wide) name \"repeat_" + from + "\" %" + from + "r = Reshape(%" + from +
+           "e, %joined) ";
   };
   const std::string end =
       "%kt = Transpose(%kr) {perm = [0, 1, 3, 2]} %s = MatMul(%q, %kt) %p = Softmax(%s) "
@@ -141,7 +142,7 @@ TEST(Attention, HeadsInGroups) {
   EXPECT_EQ(assemble(start + shared("k", "ax") + shared("v", "ax") + end).text,
             "y = Attention(q, k, v) {scale=1.0}\n");
   EXPECT_THAT(assemble(start + shared("k", "first") + shared("v", "first") + end).notes,
-              Contains("Attention: 'repeat' repeats all heads one after the other: expected each "
+              Contains("Attention: 'repeat_k' repeats all heads one after the other: expected each "
                        "beside its own"));
   const std::string one =
       "input %q : fp32[2, 4, 3, 2] input %k : fp32[2, 1, 5, 2] input %v : fp32[2, 1, 5, 2] "
