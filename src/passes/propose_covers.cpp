@@ -180,6 +180,23 @@ std::vector<std::vector<ir::NodeId>> maximal_groups(const CoverGraph& graph) {
   return groups;
 }
 
+// An epilogue that ends inside of an operator in pieces misses nothing.
+void drop_notes_inside(const ir::Graph& graph, const std::vector<ir::Cover>& covers,
+                       std::vector<Note>& notes) {
+  std::map<std::string, std::set<std::uint32_t>> covers_of;
+  for (const ir::Cover& cover : covers) {
+    if (cover.assembled.empty()) continue;
+    for (const ir::NodeId id : cover.nodes) covers_of[graph.find_node(id)->name].insert(cover.id);
+  }
+  std::erase_if(notes, [&](const Note& note) {
+    if (note.pattern != "anchor_epilogue") return false;
+    const auto& anchor = covers_of[note.nodes.front()];
+    const auto& end = covers_of[note.nodes.back()];
+    return std::any_of(anchor.begin(), anchor.end(),
+                       [&](std::uint32_t id) { return end.contains(id); });
+  });
+}
+
 }  // namespace
 
 std::vector<ir::Cover> propose_covers(ir::Module& module, ir::Graph& graph,
@@ -206,7 +223,9 @@ std::vector<ir::Cover> propose_covers(ir::Module& module, ir::Graph& graph,
         covers.add("elementwise_group", group_before(view, sink, epilogue), false);
     }
   }
-  return covers.take();
+  std::vector<ir::Cover> proposed = covers.take();
+  drop_notes_inside(graph, proposed, notes);
+  return proposed;
 }
 
 }  // namespace tessera::passes
