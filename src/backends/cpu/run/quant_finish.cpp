@@ -25,6 +25,11 @@ Result<QuantFinish> QuantFinish::make(const QuantPlan& plan, std::int64_t column
   finish.tile_elements_ = max_rows * width;
   finish.scale_ = spread(plan.scales, columns);
   finish.bias_ = spread(plan.bias, columns);
+  finish.direct_ = !plan.program && plan.result && !plan.sums_result;
+  if (finish.direct_) {
+    for (float& scale : finish.scale_) scale /= plan.result->scale;
+    for (float& bias : finish.bias_) bias /= plan.result->scale;
+  }
   if (plan.program) {
     TESSERA_ASSIGN(finish.program_, plan.program->bind(finish.tile_elements_));
   }
@@ -68,6 +73,11 @@ void QuantFinish::run(const ExecuteArgs& args, const QuantTile& tile, const std:
     for (std::size_t r = 0; r < rows; ++r)
       std::copy_n(sums + static_cast<std::int64_t>(r) * width_, columns,
                   out + static_cast<std::int64_t>(r) * columns_);
+    return;
+  }
+  if (direct_) {
+    requantize(plan_->result->dtype, sums, scale_.data() + tile.column, bias_.data() + tile.column,
+               plan_->result->zero, args.outputs[0] + offset, {rows, columns, width_, columns_});
     return;
   }
   float* real = floats(scratch);
