@@ -184,7 +184,8 @@ class CpuDevice final : public CompileDevice {
           fmt::format("{}: expected a convolution, product or elementwise operators to fuse",
                       cpu::describe_steps(draft->spec)));
     }
-    if (draft->spec.inputs.empty())
+    // Dequantised weights stay nodes in a group that no cover takes; other constants are folded.
+    if (draft->spec.inputs.empty() && family != &cpu::quantize_family())
       return cpu::refuse(
           fmt::format("{}: expected an input computed at run time, found constants alone", op));
     const auto dims = cpu::dims_at(draft->spec, point);

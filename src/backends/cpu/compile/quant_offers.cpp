@@ -253,13 +253,11 @@ Offers offer_quantize(const OfferRequest& request) {
   const auto& spec = request.draft.spec;
   const auto plan = plan_quantize(spec);
   if (!plan) return refuse(plan.error());
-  if (operand_ref(spec, plan->x).kind != OperandRef::Kind::kInput)
-    return refuse(spec.steps[0].op_type +
-                  ": input 'x': expected one computed at run time, found a constant");
   const std::size_t rank = spec.outputs[0].shape.size();
   Offers offers;
   for (const Layout& layout : activation_layouts(rank)) {
     if (!layout.blocks.empty()) continue;  // a zero point would fill the padded lanes
+    if (!layout.is_row_major() && is_constant(spec, plan->x)) continue;
     Candidate candidate = make_candidate(
         request.draft, "simd.quantize",
         [&](std::size_t i) { return static_cast<std::int32_t>(i) == plan->x ? layout : Layout{}; },

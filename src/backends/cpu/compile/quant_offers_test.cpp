@@ -360,6 +360,16 @@ TEST(QuantizeLinear, WithAScaleComputedAtRunTime) {
   EXPECT_EQ(bench.check(kExact), 1U);
 }
 
+// What stays as written where no cover takes the group: weights and a bias.
+TEST(QuantizeLinear, OfConstants) {
+  QuantBench weights;
+  weights.output(weights.channel_weights({6, 2, 3, 3}, 0));
+  EXPECT_EQ(weights.check(kExact), 1U);
+  QuantBench bias;
+  bias.output(bias.bias(7, 0.25F));
+  EXPECT_EQ(bias.check(kExact), 1U);
+}
+
 TEST(QuantizeLinear, OtherDtypesAreRefused) {
   QuantBench bench;
   const auto zero = bench.single("z", DType::kInt16, std::int16_t{0});
