@@ -215,8 +215,8 @@ Result<std::unique_ptr<KernelInstance>> QuantConvKernel::dense(const Geometry& g
                                                                int threads) const {
   const Gatherer gather(g, plan_.quant.src.params.dtype);
   const std::int64_t rows = g.positions();
-  const std::int64_t panels = (g.columns + kPanelColumns - 1) / kPanelColumns;
-  const std::int64_t group_panels = panels / g.group;
+  const std::int64_t group_columns = g.columns / g.group;
+  const std::int64_t group_panels = (group_columns + kPanelColumns - 1) / kPanelColumns;
   const std::int64_t words = gather.row_words();
   const std::int64_t block = std::clamp<std::int64_t>(
       kGatherBytes / (words * static_cast<std::int64_t>(sizeof(std::int16_t))) / 6 * 6, 6,
@@ -245,8 +245,10 @@ Result<std::unique_ptr<KernelInstance>> QuantConvKernel::dense(const Geometry& g
           panel_product(gathered, words, static_cast<std::size_t>(count),
                         weights_ + panel * panel_bytes, wide_, static_cast<std::size_t>(words / 2),
                         sums);
-          const std::int64_t column = panel * kPanelColumns;
-          finish.run(args, {first, count, column, std::min(kPanelColumns, g.columns - column)},
+          const std::int64_t column = p * kPanelColumns;
+          finish.run(args,
+                     {first, count, group * group_columns + column,
+                      std::min(kPanelColumns, group_columns - column)},
                      sums, scratch + words_bytes + sums_bytes);
         }
       }

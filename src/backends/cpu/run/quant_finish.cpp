@@ -5,10 +5,9 @@
 namespace tessera::backends::cpu {
 namespace {
 
-// One value for each column, in whole panels; what is beyond the columns is zero.
+// One value for each column, and zeros for a panel more: a tile may begin at any column.
 std::vector<float> spread(const std::vector<float>& values, std::int64_t columns) {
-  const std::int64_t panels = (columns + kPanelColumns - 1) / kPanelColumns;
-  std::vector<float> result(static_cast<std::size_t>(panels * kPanelColumns), 0.0F);
+  std::vector<float> result(static_cast<std::size_t>(columns + kPanelColumns), 0.0F);
   for (std::size_t c = 0; c < static_cast<std::size_t>(columns) && !values.empty(); ++c)
     result[c] = values[values.size() == 1 ? 0 : c];
   return result;

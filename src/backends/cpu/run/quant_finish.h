@@ -40,7 +40,7 @@ class QuantFinish {
   std::int64_t width_ = kPanelColumns;
   std::int64_t tile_elements_ = 0;
   bool direct_ = false;       // to the result at once: scale_ and bias_ count its quanta
-  std::vector<float> scale_;  // for each column, whole panels
+  std::vector<float> scale_;  // for each column, and more
   std::vector<float> bias_;
   BoundProgram program_;
 };
