@@ -171,7 +171,8 @@ void propose_from_anchor(const CoverGraph& view, const ir::Node& anchor, CoverLi
     if (is_quantize(sink)) prefixes.clear();
     prefixes.push_back(group.nodes());
   }
-  for (const auto& nodes : prefixes) covers.add("qdq", nodes, true);
+  for (const auto& nodes : prefixes)
+    covers.add("qdq", nodes, false);  // the anchor is not the first
   if (!reason.empty() && reads_dequantised(view.graph(), anchor))
     notes.push_back({"qdq", {anchor.name}, std::move(reason)});
 }

@@ -6,11 +6,13 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <cstring>
 
 #include "backends/cpu/compile/families.h"
 #include "backends/cpu/run/quant_conv_plan.h"
 #include "backends/cpu/run/quant_pool_plan.h"
 #include "backends/cpu/run/quant_product_plan.h"
+#include "backends/cpu/run/quant_simd.h"
 #include "backends/cpu/run/quantize_plan.h"
 
 namespace tessera::backends::cpu {
@@ -114,15 +116,15 @@ Offers offer_conv(const OfferRequest& request) {
   const auto weights = weights_of(request.draft, plan->quant, 0);
   if (!weights) return refuse(weights.error());
   const Dims& dims = plan->conv.weight_dims;
-  if (const auto fits = check_sums(plan->quant, numel(dims) / std::max<std::int64_t>(dims[0], 1),
-                                   weights->largest);
-      !fits)
+  const std::int64_t depth = numel(dims) / std::max<std::int64_t>(dims[0], 1);
+  if (const auto fits = check_sums(plan->quant, depth, weights->largest); !fits)
     return refuse(fits.error());
   const Dims& dst = request.dims.outputs[0];
-  const double flops = 2.0 * static_cast<double>(numel(dst)) *
-                       static_cast<double>(numel(dims) / std::max<std::int64_t>(dims[0], 1));
+  const double flops = 2.0 * static_cast<double>(numel(dst)) * static_cast<double>(depth);
   const auto layout = Layout::channels_last(static_cast<int>(dst.size()));
-  const double efficiency = plan->depthwise ? 0.15 : dims[1] < 16 ? 0.3 : 0.7;
+  const std::int64_t columns = dims[0] / std::max<std::int64_t>(plan->conv.group, 1);
+  const double filled = std::min(1.0, static_cast<double>(columns) / kPanelColumns);
+  const double efficiency = plan->depthwise ? 0.15 : (dims[1] < 16 ? 0.3 : 0.7) * filled;
   return {{priced(request, "simd.quant_conv", layout, flops, efficiency)}, ""};
 }
 
@@ -197,6 +199,27 @@ Offers offer_quant(const OfferRequest& request) {
 
 // ---- Specs --------------------------------------------------------------------------------------
 
+// Output channels of each group in whole panels; what is added is zero.
+Tensor fill_groups(const Tensor& weights, std::int64_t group) {
+  const Dims& dims = weights.dims();
+  const std::int64_t each = dims[0] / group;
+  const std::int64_t whole = (each + kPanelColumns - 1) / kPanelColumns * kPanelColumns;
+  if (group == 1 || whole == each) return weights;
+  Dims filled = dims;
+  filled[0] = group * whole;
+  auto result = Tensor::zeros(weights.dtype(), filled);
+  TESSERA_CHECK(result.has_value());
+  const auto row_bytes = static_cast<std::size_t>(weights.nbytes() / dims[0]);
+  for (std::int64_t row = 0; row < dims[0]; ++row) {
+    const std::int64_t to = row / each * whole + row % each;
+    std::memcpy(
+        static_cast<std::byte*>(result->mutable_data()) + static_cast<std::size_t>(to) * row_bytes,
+        static_cast<const std::byte*>(weights.data()) + static_cast<std::size_t>(row) * row_bytes,
+        row_bytes);
+  }
+  return *std::move(result);
+}
+
 Status finish_conv(SpecDraft& draft) {
   QuantConvPlan plan;
   {
@@ -207,7 +230,7 @@ Status finish_conv(SpecDraft& draft) {
   const std::size_t index = operand_ref(draft.spec, plan.quant.weights).index;
   if (!plan.depthwise) {
     const std::size_t rank = plan.conv.weight_dims.size();
-    set_weights(draft, plan.quant, std::move(weights.centred));
+    set_weights(draft, plan.quant, fill_groups(weights.centred, plan.conv.group));
     relayout_constant(draft, index, conv_panel_layout(rank));
     return {};
   }
@@ -253,13 +276,11 @@ Offers offer_quantize(const OfferRequest& request) {
   const auto& spec = request.draft.spec;
   const auto plan = plan_quantize(spec);
   if (!plan) return refuse(plan.error());
-  if (operand_ref(spec, plan->x).kind != OperandRef::Kind::kInput)
-    return refuse(spec.steps[0].op_type +
-                  ": input 'x': expected one computed at run time, found a constant");
   const std::size_t rank = spec.outputs[0].shape.size();
   Offers offers;
   for (const Layout& layout : activation_layouts(rank)) {
     if (!layout.blocks.empty()) continue;  // a zero point would fill the padded lanes
+    if (!layout.is_row_major() && is_constant(spec, plan->x)) continue;
     Candidate candidate = make_candidate(
         request.draft, "simd.quantize",
         [&](std::size_t i) { return static_cast<std::int32_t>(i) == plan->x ? layout : Layout{}; },

@@ -5,6 +5,7 @@
 
 #include "backends/cpu/compile/cpu_device.h"
 #include "backends/cpu/run/onednn_shim.h"
+#include "backends/cpu/run/quant_simd.h"
 
 namespace tessera::backends {
 namespace {
@@ -81,6 +82,25 @@ Result<double> product_gflops(int threads) {
   return runs * 2.0 * kSize * kSize * kSize / 1e9;
 }
 
+// Sums of 8-bit products, as quantised convolutions and products compute them.
+double byte_product_gops(int threads) {
+  constexpr std::size_t kRows = 96;
+  constexpr std::size_t kDepth = 256;
+  constexpr std::size_t kPanels = 16;
+  constexpr auto kColumns = static_cast<std::size_t>(cpu::kPanelColumns);
+  const std::vector<std::int16_t> a(kRows * kDepth, 3);
+  const std::vector<std::byte> weights(kPanels * kDepth * kColumns, std::byte{5});
+  std::vector<std::vector<std::int32_t>> sums(static_cast<std::size_t>(threads),
+                                              std::vector<std::int32_t>(kRows * kColumns));
+  const double runs = runs_per_second(threads, [&](int t) {
+    for (std::size_t p = 0; p < kPanels; ++p) {
+      cpu::panel_product(a.data(), kDepth, kRows, weights.data() + p * kDepth * kColumns, false,
+                         kDepth / 2, sums[static_cast<std::size_t>(t)].data());
+    }
+  });
+  return runs * 2.0 * kRows * kDepth * kPanels * kColumns / 1e9;
+}
+
 double copy_gb_per_s(int threads) {
   constexpr std::size_t kBytes = std::size_t{32}
                                  << 20;  // larger than most caches, small enough to fill quickly
@@ -104,6 +124,7 @@ Result<DeviceRates> measure_rates(int threads) {
   DeviceRates rates;
   TESSERA_ASSIGN(rates.default_gflops, product_gflops(threads));
   rates.gflops[DType::kFp32] = rates.default_gflops;
+  rates.gflops[DType::kInt8] = byte_product_gops(threads);
   rates.memory_gb_per_s = copy_gb_per_s(threads);
   rates.launch_us = rates.sync_us = rates.link_latency_us = 0;
   rates.unified = true;

@@ -4,6 +4,7 @@
 // tap by tap.
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 
 #include "backends/cpu/run/chunked_instance.h"
@@ -68,18 +69,51 @@ struct Position {
   }
 };
 
-// The element of the source that a tap of a position reads; -1 where it lies in the padding.
-std::int64_t source_pixel(const Geometry& g, const Position& p, std::int64_t tap) {
-  std::int64_t pixel = p.image;
-  const std::int64_t taps[3] = {tap / (g.kernel[1] * g.kernel[2]), tap / g.kernel[2] % g.kernel[1],
-                                tap % g.kernel[2]};
-  for (int d = 0; d < 3; ++d) {
-    const std::int64_t at = p.at[d] * g.stride[d] + taps[d] * g.dilation[d] - g.pad[d];
-    if (at < 0 || at >= g.in[d]) return -1;
-    pixel = pixel * g.in[d] + at;
+// Where the taps of a position read the source, without divisions.
+class TapTable {
+ public:
+  explicit TapTable(const Geometry& g) : g_(g) {
+    for (std::int64_t tap = 0; tap < g.taps(); ++tap) {
+      const std::array<std::int64_t, 3> at = {tap / (g.kernel[1] * g.kernel[2]) * g.dilation[0],
+                                              tap / g.kernel[2] % g.kernel[1] * g.dilation[1],
+                                              tap % g.kernel[2] * g.dilation[2]};
+      offsets_.push_back(at);
+      pixels_.push_back((at[0] * g.in[1] + at[1]) * g.in[2] + at[2]);
+    }
   }
-  return pixel;
-}
+
+  // The pixel of one tap; -1 where it lies in the padding.
+  [[nodiscard]] std::int64_t pixel(const Position& p, std::int64_t tap) const {
+    const auto& offset = offsets_[static_cast<std::size_t>(tap)];
+    std::int64_t result = p.image;
+    for (std::size_t d = 0; d < 3; ++d) {
+      const std::int64_t at = p.at[d] * g_.stride[d] + offset[d] - g_.pad[d];
+      if (at < 0 || at >= g_.in[d]) return -1;
+      result = result * g_.in[d] + at;
+    }
+    return result;
+  }
+
+  // f(tap, pixel) for every tap.
+  template <typename F>
+  void for_each(const Position& p, const F& f) const {
+    bool inside = true;
+    std::int64_t first = p.image;
+    for (std::size_t d = 0; d < 3; ++d) {
+      const std::int64_t at = p.at[d] * g_.stride[d] - g_.pad[d];
+      inside = inside && at >= 0 && at + offsets_.back()[d] < g_.in[d];
+      first = first * g_.in[d] + at;
+    }
+    const std::int64_t taps = g_.taps();
+    for (std::int64_t tap = 0; tap < taps; ++tap)
+      f(tap, inside ? first + pixels_[static_cast<std::size_t>(tap)] : pixel(p, tap));
+  }
+
+ private:
+  Geometry g_;
+  std::vector<std::array<std::int64_t, 3>> offsets_;  // of each tap from the first, dilated
+  std::vector<std::int64_t> pixels_;                  // the same, in pixels
+};
 
 void widen_few(DType dtype, const std::byte* x, std::int32_t zero, std::int16_t* y,
                std::int64_t count) {
@@ -92,7 +126,7 @@ void widen_few(DType dtype, const std::byte* x, std::int32_t zero, std::int16_t*
 
 class Gatherer {
  public:
-  Gatherer(const Geometry& g, DType dtype) : g_(g), dtype_(dtype) {
+  Gatherer(const Geometry& g, DType dtype) : g_(g), taps_(g), dtype_(dtype) {
     depth_ = g.channels / g.group;
     padded_ = (depth_ + 1) / 2 * 2;
     plain_ = g.taps() == 1 && g.group == 1 && depth_ == padded_ && g.stride[0] == 1 &&
@@ -124,8 +158,7 @@ class Gatherer {
  private:
   void gather_taps(const std::byte* source, std::int32_t zero, const Position& position,
                    std::int16_t* words) const {
-    for (std::int64_t tap = 0; tap < g_.taps(); ++tap, words += padded_) {
-      const std::int64_t pixel = source_pixel(g_, position, tap);
+    taps_.for_each(position, [&](std::int64_t, std::int64_t pixel) {
       words[padded_ - 1] = 0;
       if (pixel < 0) {
         std::memset(words, 0, static_cast<std::size_t>(padded_) * sizeof *words);
@@ -135,7 +168,8 @@ class Gatherer {
         widen_centred(dtype_, source + pixel * g_.channels, zero, words,
                       static_cast<std::size_t>(depth_));
       }
-    }
+      words += padded_;
+    });
   }
 
   // Neighbouring taps of a row read one run of the source.
@@ -147,7 +181,7 @@ class Gatherer {
     const auto run_words = static_cast<std::size_t>(g_.kernel[2] * depth_);
     for (std::int64_t line = 0; line < g_.kernel[0] * g_.kernel[1]; ++line) {
       const std::int64_t pixel =
-          low == high ? -1 : source_pixel(g_, position, line * g_.kernel[2] + low);
+          low == high ? -1 : taps_.pixel(position, line * g_.kernel[2] + low);
       if (pixel < 0) {
         std::memset(words, 0, run_words * sizeof *words);
       } else {
@@ -162,6 +196,7 @@ class Gatherer {
   }
 
   Geometry g_;
+  TapTable taps_;
   DType dtype_;
   std::int64_t depth_ = 1;   // channels of a group
   std::int64_t padded_ = 2;  // to an even number
@@ -215,8 +250,8 @@ Result<std::unique_ptr<KernelInstance>> QuantConvKernel::dense(const Geometry& g
                                                                int threads) const {
   const Gatherer gather(g, plan_.quant.src.params.dtype);
   const std::int64_t rows = g.positions();
-  const std::int64_t panels = (g.columns + kPanelColumns - 1) / kPanelColumns;
-  const std::int64_t group_panels = panels / g.group;
+  const std::int64_t group_columns = g.columns / g.group;
+  const std::int64_t group_panels = (group_columns + kPanelColumns - 1) / kPanelColumns;
   const std::int64_t words = gather.row_words();
   const std::int64_t block = std::clamp<std::int64_t>(
       kGatherBytes / (words * static_cast<std::int64_t>(sizeof(std::int16_t))) / 6 * 6, 6,
@@ -245,8 +280,10 @@ Result<std::unique_ptr<KernelInstance>> QuantConvKernel::dense(const Geometry& g
           panel_product(gathered, words, static_cast<std::size_t>(count),
                         weights_ + panel * panel_bytes, wide_, static_cast<std::size_t>(words / 2),
                         sums);
-          const std::int64_t column = panel * kPanelColumns;
-          finish.run(args, {first, count, column, std::min(kPanelColumns, g.columns - column)},
+          const std::int64_t column = p * kPanelColumns;
+          finish.run(args,
+                     {first, count, group * group_columns + column,
+                      std::min(kPanelColumns, group_columns - column)},
                      sums, scratch + words_bytes + sums_bytes);
         }
       }
@@ -265,8 +302,9 @@ Result<std::unique_ptr<KernelInstance>> QuantConvKernel::depthwise(const Geometr
   const std::int64_t zeros_bytes = (g.channels + 63) / 64 * 64;
   const std::int64_t sums_bytes = width * 4;
   const std::int64_t list_bytes = (taps * static_cast<std::int64_t>(sizeof(void*)) + 63) / 64 * 64;
-  auto body = [=, this, finish = std::move(finish)](const ExecuteArgs& args, std::int64_t chunk,
-                                                    std::int64_t chunks, std::byte* scratch) {
+  auto body = [=, this, finish = std::move(finish), table = TapTable(g)](
+                  const ExecuteArgs& args, std::int64_t chunk, std::int64_t chunks,
+                  std::byte* scratch) {
     const QuantTensor& src = plan_.quant.src;
     const std::byte* source = args.inputs[static_cast<std::size_t>(src.operand)];
     const std::int32_t zero = zero_of(src.params, args.inputs);
@@ -278,10 +316,9 @@ Result<std::unique_ptr<KernelInstance>> QuantConvKernel::depthwise(const Geometr
     Position position(g, mine.begin);
     for (std::int64_t row = mine.begin; row < mine.end; ++row, position.advance(g)) {
       list[taps - 1] = zeros;
-      for (std::int64_t tap = 0; tap < g.taps(); ++tap) {
-        const std::int64_t pixel = source_pixel(g, position, tap);
+      table.for_each(position, [&](std::int64_t tap, std::int64_t pixel) {
         list[tap] = pixel < 0 ? zeros : source + pixel * g.channels;
-      }
+      });
       depthwise_sums(src.params.dtype, list, static_cast<std::size_t>(taps), zero,
                      reinterpret_cast<const std::int16_t*>(weights_),
                      static_cast<std::size_t>(g.channels), sums);

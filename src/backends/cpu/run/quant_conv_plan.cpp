@@ -53,12 +53,6 @@ Result<QuantConvPlan> plan_quant_conv(const artefact::KernelSpec& spec, Constant
   if (packed) {
     TESSERA_ASSIGN(conv.kernel, sizes(step, "kernel_shape", spatial));
   }
-  if (conv.group > 1 && !plan.depthwise && (*weight_dims)[0] / conv.group % kPanelColumns != 0) {
-    return fail(ErrorCode::kUnimplemented,
-                fmt::format("{}: attribute 'group': expected groups of whole {} output channels, "
-                            "found {}",
-                            step.op_type, kPanelColumns, (*weight_dims)[0] / conv.group));
-  }
   conv.weight_dims = *weight_dims;
   TESSERA_ASSIGN(conv.strides, sizes(step, "strides", spatial));
   TESSERA_ASSIGN(conv.dilations, sizes(step, "dilations", spatial));

@@ -19,8 +19,8 @@ struct QuantConvPlan {
 // depthwise ones) the attribute kernel_shape.
 Result<QuantConvPlan> plan_quant_conv(const artefact::KernelSpec& spec, Constants constants);
 
-// Over ONNX's dims: panels of 16 output channels, input channels by pairs:
-// [O/16][k...][I/2][16][2].
+// Over ONNX's dims, where the output channels of each group are filled up to whole panels: panels
+// of 16 output channels, input channels by pairs: [O/16][k...][I/2][16][2].
 Layout conv_panel_layout(std::size_t rank);
 // Depthwise weights are a constant of dims [C, taps] padded to an even number: [taps/2][C][2].
 Layout depthwise_layout();

@@ -5,10 +5,9 @@
 namespace tessera::backends::cpu {
 namespace {
 
-// One value for each column, in whole panels; what is beyond the columns is zero.
+// One value for each column, and zeros for a panel more: a tile may begin at any column.
 std::vector<float> spread(const std::vector<float>& values, std::int64_t columns) {
-  const std::int64_t panels = (columns + kPanelColumns - 1) / kPanelColumns;
-  std::vector<float> result(static_cast<std::size_t>(panels * kPanelColumns), 0.0F);
+  std::vector<float> result(static_cast<std::size_t>(columns + kPanelColumns), 0.0F);
   for (std::size_t c = 0; c < static_cast<std::size_t>(columns) && !values.empty(); ++c)
     result[c] = values[values.size() == 1 ? 0 : c];
   return result;
@@ -25,6 +24,11 @@ Result<QuantFinish> QuantFinish::make(const QuantPlan& plan, std::int64_t column
   finish.tile_elements_ = max_rows * width;
   finish.scale_ = spread(plan.scales, columns);
   finish.bias_ = spread(plan.bias, columns);
+  finish.direct_ = !plan.program && plan.result && !plan.sums_result;
+  if (finish.direct_) {
+    for (float& scale : finish.scale_) scale /= plan.result->scale;
+    for (float& bias : finish.bias_) bias /= plan.result->scale;
+  }
   if (plan.program) {
     TESSERA_ASSIGN(finish.program_, plan.program->bind(finish.tile_elements_));
   }
@@ -68,6 +72,11 @@ void QuantFinish::run(const ExecuteArgs& args, const QuantTile& tile, const std:
     for (std::size_t r = 0; r < rows; ++r)
       std::copy_n(sums + static_cast<std::int64_t>(r) * width_, columns,
                   out + static_cast<std::int64_t>(r) * columns_);
+    return;
+  }
+  if (direct_) {
+    requantize(plan_->result->dtype, sums, scale_.data() + tile.column, bias_.data() + tile.column,
+               plan_->result->zero, args.outputs[0] + offset, {rows, columns, width_, columns_});
     return;
   }
   float* real = floats(scratch);

@@ -39,7 +39,8 @@ class QuantFinish {
   std::int64_t columns_ = 0;
   std::int64_t width_ = kPanelColumns;
   std::int64_t tile_elements_ = 0;
-  std::vector<float> scale_;  // for each column, whole panels
+  bool direct_ = false;       // to the result at once: scale_ and bias_ count its quanta
+  std::vector<float> scale_;  // for each column, and more
   std::vector<float> bias_;
   BoundProgram program_;
 };

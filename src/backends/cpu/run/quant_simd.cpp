@@ -80,6 +80,25 @@ void scale_all(const std::int32_t* sums, const float* scale, const float* bias, 
   }
 }
 
+template <typename T>
+void requantize_typed(const std::int32_t* sums, const float* scale, const float* bias,
+                      std::int32_t zero, T* y, const Piece& piece) {
+  const auto low = static_cast<float>(static_cast<std::int32_t>(hwy::LimitsMin<T>()) - zero);
+  const auto high = static_cast<float>(static_cast<std::int32_t>(hwy::LimitsMax<T>()) - zero);
+  for (std::size_t r = 0; r < piece.rows; ++r, sums += piece.x_stride, y += piece.y_stride) {
+    for_vectors(hn::ScalableTag<float>(), piece.columns, [=](auto d, std::size_t i) HWY_ATTR {
+      const hn::RebindToSigned<decltype(d)> ints;
+      const auto sum = hn::ConvertTo(d, hn::LoadU(ints, sums + i));
+      const auto real = hn::Add(hn::Mul(sum, hn::LoadU(d, scale + i)), hn::LoadU(d, bias + i));
+      const auto number = hn::IfThenElseZero(hn::Eq(real, real), real);
+      const auto kept = hn::Min(hn::Max(number, hn::Set(d, low)), hn::Set(d, high));
+      const hn::Rebind<T, decltype(d)> bytes;
+      hn::StoreU(hn::DemoteTo(bytes, hn::Add(hn::NearestInt(kept), hn::Set(ints, zero))), bytes,
+                 y + i);
+    });
+  }
+}
+
 // ---- Products -----------------------------------------------------------------------------------
 
 #if HWY_TARGET == HWY_SCALAR
@@ -275,6 +294,14 @@ void quantize_s8(const float* x, float scale, std::int32_t zero, std::int8_t* y,
                  const Piece& piece) {
   quantize_typed(x, scale, zero, y, piece);
 }
+void requantize_u8(const std::int32_t* sums, const float* scale, const float* bias,
+                   std::int32_t zero, std::uint8_t* y, const Piece& piece) {
+  requantize_typed(sums, scale, bias, zero, y, piece);
+}
+void requantize_s8(const std::int32_t* sums, const float* scale, const float* bias,
+                   std::int32_t zero, std::int8_t* y, const Piece& piece) {
+  requantize_typed(sums, scale, bias, zero, y, piece);
+}
 void product_s8(const std::int16_t* a, std::ptrdiff_t a_stride, std::size_t rows,
                 const std::int8_t* panel, std::size_t pairs, std::int32_t* sums) {
   product_typed(a, a_stride, rows, panel, pairs, sums);
@@ -309,6 +336,8 @@ HWY_EXPORT(dequantize_u8);
 HWY_EXPORT(dequantize_s8);
 HWY_EXPORT(quantize_u8);
 HWY_EXPORT(quantize_s8);
+HWY_EXPORT(requantize_u8);
+HWY_EXPORT(requantize_s8);
 HWY_EXPORT(scale_all);
 HWY_EXPORT(product_s8);
 HWY_EXPORT(product_s16);
@@ -359,6 +388,14 @@ void quantize(DType dtype, const float* x, float scale, std::int32_t zero, std::
 void scale_sums(const std::int32_t* sums, const float* scale, const float* bias, float* y,
                 const Piece& piece) {
   HWY_DYNAMIC_DISPATCH(scale_all)(sums, scale, bias, y, piece);
+}
+
+void requantize(DType dtype, const std::int32_t* sums, const float* scale, const float* bias,
+                std::int32_t zero, std::byte* y, const Piece& piece) {
+  if (dtype == DType::kInt8)
+    HWY_DYNAMIC_DISPATCH(requantize_s8)(sums, scale, bias, zero, typed<std::int8_t>(y), piece);
+  else
+    HWY_DYNAMIC_DISPATCH(requantize_u8)(sums, scale, bias, zero, typed<std::uint8_t>(y), piece);
 }
 
 void panel_product(const std::int16_t* a, std::ptrdiff_t a_stride, std::size_t rows,

@@ -42,6 +42,10 @@ void quantize(DType dtype, const float* x, float scale, std::int32_t zero, std::
 void scale_sums(const std::int32_t* sums, const float* scale, const float* bias, float* y,
                 const Piece& piece);
 
+// scale_sums and quantize with a scale of 1 in one pass.
+void requantize(DType dtype, const std::int32_t* sums, const float* scale, const float* bias,
+                std::int32_t zero, std::byte* y, const Piece& piece);
+
 // sums[r * kPanelColumns + c] = the sum over k of a[r * a_stride + k] * weights[k][c], for
 // 2 * pairs values of k. `panel` holds [pairs][kPanelColumns][2], int8 or (wide) int16. Exact as
 // long as the sums fit into 32 bits; beyond they wrap.

@@ -46,6 +46,7 @@ class QuantizeKernel final : public LoadedKernel {
 
   std::int32_t zero_at(const std::byte* zeros, std::int64_t index) const {
     if (zeros == nullptr) return 0;
+    if (plan_.dtype == DType::kInt32) return reinterpret_cast<const std::int32_t*>(zeros)[index];
     return plan_.dtype == DType::kInt8 ? reinterpret_cast<const std::int8_t*>(zeros)[index]
                                        : reinterpret_cast<const std::uint8_t*>(zeros)[index];
   }
@@ -63,6 +64,13 @@ class QuantizeKernel final : public LoadedKernel {
       if (plan_.quantizes) {
         quantize(plan_.dtype, floats(x) + range.begin, scales[index], zero_at(zeros, index),
                  y + range.begin, piece);
+      } else if (plan_.dtype == DType::kInt32) {
+        const std::int32_t zero = zero_at(zeros, index);
+        const auto* words = reinterpret_cast<const std::int32_t*>(x);
+        std::transform(words + range.begin, words + end, floats(y) + range.begin,
+                       [&](std::int32_t word) {
+                         return static_cast<float>(std::int64_t{word} - zero) * scales[index];
+                       });
       } else {
         dequantize(plan_.dtype, x + range.begin, zero_at(zeros, index), scales[index],
                    floats(y) + range.begin, piece);
@@ -113,7 +121,8 @@ Result<QuantizePlan> plan_quantize(const artefact::KernelSpec& spec) {
   if (x == nullptr || scale == nullptr) return bad_spec(spec, "expected operands from outside");
   plan.dtype = plan.quantizes ? spec.outputs[0].dtype : x->dtype;
   const DType real = plan.quantizes ? x->dtype : spec.outputs[0].dtype;
-  if (plan.dtype != DType::kInt8 && plan.dtype != DType::kUInt8)
+  const bool words = plan.dtype == DType::kInt32 && !plan.quantizes;  // a bias
+  if (!words && plan.dtype != DType::kInt8 && plan.dtype != DType::kUInt8)
     return refused(fmt::format("expected int8 or uint8, found {}", to_string(plan.dtype)));
   if (real != DType::kFp32 || scale->dtype != DType::kFp32)
     return refused(fmt::format("expected fp32, found {}",
