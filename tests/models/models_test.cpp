@@ -27,7 +27,8 @@ constexpr double kRtol = 1e-3;
 constexpr double kAtol = 1e-4;  // of the largest expected element
 
 // Quantised models differ by rounding flips under any reordering: 0.13 of 3.0 was seen between two
-// runs of one. The class must be the same, and the rest close.
+// runs of one. The class must be the same, or one that the expected output sets apart by no more
+// than that; and the rest close.
 constexpr double kQuantisedAtol = 0.06;  // of the largest expected element
 
 struct ModelCase {
@@ -39,27 +40,26 @@ bool is_quantised(const std::string& name) {
   return name.ends_with("_qdq");
 }
 
-// The place of the largest element of each row.
-std::vector<std::size_t> classes(std::span<const float> values, std::int64_t columns) {
-  std::vector<std::size_t> result;
-  for (auto row = values.begin(); row != values.end(); row += columns)
-    result.push_back(static_cast<std::size_t>(std::max_element(row, row + columns) - row));
-  return result;
-}
-
 void expect_same_classes(const Tensor& expected, const TensorView& found,
                          const std::string& where) {
   ASSERT_EQ(expected.dims(), found.dims) << where;
   const auto wanted = expected.span<float>();
   const std::span<const float> have(found.as<float>(), wanted.size());
-  EXPECT_EQ(classes(have, found.dims.back()), classes(wanted, found.dims.back())) << where;
-  float largest = 0;
+  double largest = 0;
   double difference = 0;
   for (std::size_t i = 0; i < wanted.size(); ++i) {
-    largest = std::max(largest, std::abs(wanted[i]));
+    largest = std::max<double>(largest, std::abs(wanted[i]));
     difference = std::max<double>(difference, std::abs(wanted[i] - have[i]));
   }
   EXPECT_LE(difference, kQuantisedAtol * largest) << where;
+  const auto columns = static_cast<std::size_t>(found.dims.back());
+  for (std::size_t row = 0; row < wanted.size(); row += columns) {
+    const auto chosen = std::ranges::max_element(have.subspan(row, columns));
+    const float best = std::ranges::max(wanted.subspan(row, columns));
+    const auto column = static_cast<std::size_t>(chosen - have.subspan(row, columns).begin());
+    EXPECT_GE(wanted[row + column], best - kQuantisedAtol * largest)
+        << where << ": row " << row / columns << " has class " << column;
+  }
 }
 
 void expect_close(const Tensor& expected, const TensorView& found, const std::string& where) {
