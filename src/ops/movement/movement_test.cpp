@@ -170,6 +170,16 @@ TEST(Pad, KnowsItsModes) {
             "attribute 'mode': expected 'constant', 'reflect', 'edge' or 'wrap', found 'mirror'");
 }
 
+TEST(Pad, SizesBeyondAllMemoryAreAnError) {
+  const auto line = floats({1, 2, 3});
+  // More than any machine has, and less; without elements the positions alone are too many.
+  EXPECT_THAT(op_error("Pad", {line, int64s({std::int64_t{1} << 58, 0})}),
+              ::testing::HasSubstr("out of memory: "));
+  const Tensor none = tensor<float>({0, 1}, {});
+  EXPECT_EQ(op_error("Pad", {none, int64s({0, std::int64_t{1} << 40, 0, 0})}),
+            "Pad: expected at most 268435456 positions along all axes, found 0x1099511627777");
+}
+
 TEST(Pad, PadsChosenAxes) {
   const Tensor padded = run_op("Pad", {matrix(), int64s({1, 0}), {}, int64s({-1})});
   EXPECT_THAT(values<float>(padded), ElementsAre(0, 1, 2, 3, 0, 4, 5, 6));

@@ -85,11 +85,36 @@ Status infer_pad(InferContext& context) {
   return {};
 }
 
-// For each axis: the offset in the input of each position of the output, or kPadding.
+// The sizes of the output; and for each axis the offset in the input of each position of the
+// output, or kPadding.
 struct PadPlan {
+  std::string mode;
+  std::vector<std::int64_t> begins;
   Dims dims;
   std::vector<std::vector<std::int64_t>> offsets;
 };
+
+// Positions along all axes together: what the offsets may hold.
+constexpr std::int64_t kMaxPositions = std::int64_t{1} << 28;
+
+Status find_offsets(const TensorView& input, PadPlan& plan) {
+  std::int64_t positions = 0;
+  for (const std::int64_t size : plan.dims) positions += std::min(size, kMaxPositions + 1);
+  if (positions > kMaxPositions)
+    return fail(ErrorCode::kResourceExhausted,
+                fmt::format("Pad: expected at most {} positions along all axes, found {}",
+                            kMaxPositions, to_string(plan.dims)));
+  const Dims strides = row_major_strides(input.dims);
+  for (std::size_t d = 0; d < plan.dims.size(); ++d) {
+    plan.offsets.emplace_back(static_cast<std::size_t>(plan.dims[d]));
+    for (std::int64_t i = 0; i < plan.dims[d]; ++i) {
+      const std::int64_t source = source_position(plan.mode, i - plan.begins[d], input.dims[d]);
+      plan.offsets[d][static_cast<std::size_t>(i)] =
+          source == kPadding ? kPadding : source * strides[d];
+    }
+  }
+  return {};
+}
 
 Result<PadPlan> plan_pad(const KernelContext& context, const TensorView& input) {
   TESSERA_ASSIGN(const std::string mode, pad_mode(context.attributes()));
@@ -101,11 +126,10 @@ Result<PadPlan> plan_pad(const KernelContext& context, const TensorView& input) 
       pad_axes(axes_input != nullptr ? std::optional(to_int64_vector(*axes_input)) : std::nullopt,
                input.dims.size()));
   TESSERA_TRY(check_pad_count(pads.size(), axes.size()));
-  PadPlan plan{input.dims, std::vector<std::vector<std::int64_t>>(input.dims.size())};
-  std::vector<std::int64_t> begins(input.dims.size(), 0);
+  PadPlan plan{mode, std::vector<std::int64_t>(input.dims.size(), 0), input.dims, {}};
   for (std::size_t i = 0; i < axes.size(); ++i) {
     const auto axis = static_cast<std::size_t>(axes[i]);
-    begins[axis] = pads[i];
+    plan.begins[axis] = pads[i];
     std::int64_t& size = plan.dims[axis];
     const std::int64_t before = size;
     if (__builtin_add_overflow(size, pads[i], &size) ||
@@ -122,13 +146,6 @@ Result<PadPlan> plan_pad(const KernelContext& context, const TensorView& input) 
     }
   }
   TESSERA_TRY(checked_nbytes(input.dtype, plan.dims).map([](std::int64_t) {}));
-  const Dims strides = row_major_strides(input.dims);
-  for (std::size_t d = 0; d < plan.dims.size(); ++d) {
-    for (std::int64_t i = 0; i < plan.dims[d]; ++i) {
-      const std::int64_t source = source_position(mode, i - begins[d], input.dims[d]);
-      plan.offsets[d].push_back(source == kPadding ? kPadding : source * strides[d]);
-    }
-  }
   return plan;
 }
 
@@ -163,7 +180,7 @@ void pad_elements(KernelContext& context, const PadPlan& plan, const T* from, co
 
 Status pad_kernel(KernelContext& context) {
   TESSERA_ASSIGN(const TensorView* input, kernel_input(context, 0));
-  TESSERA_ASSIGN(const PadPlan plan, plan_pad(context, *input));
+  TESSERA_ASSIGN(PadPlan plan, plan_pad(context, *input));
   const TensorView* constant = context.input(2);
   if (constant != nullptr && (constant->numel() != 1 || constant->dtype != input->dtype)) {
     return fail(ErrorCode::kInvalidArgument,
@@ -172,6 +189,7 @@ Status pad_kernel(KernelContext& context) {
                             to_string(constant->dims)));
   }
   TESSERA_ASSIGN(const MutableTensorView output, context.output(0, input->dtype, plan.dims));
+  TESSERA_TRY(find_offsets(*input, plan));  // after the output, whose error says more
   return dispatch_elements(input->dtype, [&](auto tag) -> Status {
     using T = typename decltype(tag)::type;
     pad_elements<T>(context, plan, input->as<T>(), constant != nullptr ? *constant->as<T>() : T{},

@@ -170,10 +170,12 @@ class CpuDevice final : public CompileDevice {
 
   Offers offers(const ir::WorkItem& item, const SymbolBindings& point,
                 const OfferOptions& options) override {
+    const std::string op = item.nodes[0]->op->qualified_name();
+    if (item.is_late)  // kernels are made for sizes that are known before they run
+      return cpu::refuse(fmt::format("{}: the sizes of its outputs depend on data", op));
     auto draft = draft_of(item);
     if (!draft) return cpu::refuse(draft.error());
     const Family* family = family_of(*draft);
-    const std::string op = item.nodes[0]->op->qualified_name();
     if (family == nullptr)
       return cpu::refuse(fmt::format("{}: expected an operator with a cpu kernel, found none", op));
     if (draft->spec.steps.size() > 1 && family != &cpu::conv_family() &&

@@ -45,6 +45,17 @@ TEST(CpuDevice, UnknownOperatorsAreRefusedByName) {
   EXPECT_EQ(bench.offers({}).refusal, "CumSum: expected an operator with a cpu kernel, found none");
 }
 
+TEST(CpuDevice, SizesThatOnlyTheRunDecidesAreRefused) {
+  Bench bench;
+  bench.output(bench.op("Relu", {bench.input("x", {4, 5})}));
+  ir::WorkItem item = bench.item();
+  const auto device = make_cpu_device();
+  EXPECT_FALSE(device->offers(item, {}, {}).candidates.empty());
+  item.is_late = true;
+  EXPECT_TRUE(device->offers(item, {}, {}).candidates.empty());
+  EXPECT_EQ(device->offers(item, {}, {}).refusal, "Relu: the sizes of its outputs depend on data");
+}
+
 TEST(CpuDevice, ConstantsAloneAreRefused) {
   for (const char* op : {"Identity", "Flatten", "Transpose", "Relu"}) {
     Bench bench;
