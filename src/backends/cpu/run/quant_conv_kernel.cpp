@@ -257,6 +257,7 @@ Result<std::unique_ptr<KernelInstance>> QuantConvKernel::dense(const Geometry& g
       kGatherBytes / (words * static_cast<std::int64_t>(sizeof(std::int16_t))) / 6 * 6, 6,
       std::min<std::int64_t>(kMaxRows, std::max<std::int64_t>(rows, 6)));
   TESSERA_ASSIGN(QuantFinish finish, QuantFinish::make(plan_.quant, g.columns, block));
+  const std::int64_t finish_bytes = finish.scratch_bytes();
   const Share share = share_out(rows, group_panels, rows * g.columns * words, threads);
   const std::int64_t panel_bytes = words * kPanelColumns * (wide_ ? 2 : 1);
   const std::int64_t words_bytes = (block * words * 2 + 63) / 64 * 64;
@@ -289,7 +290,7 @@ Result<std::unique_ptr<KernelInstance>> QuantConvKernel::dense(const Geometry& g
       }
     }
   };
-  const std::int64_t scratch = words_bytes + sums_bytes + finish.scratch_bytes();
+  const std::int64_t scratch = words_bytes + sums_bytes + finish_bytes;
   return chunked(rows == 0 ? 0 : share.row_parts * share.panel_parts, std::move(body), scratch);
 }
 
@@ -297,6 +298,7 @@ Result<std::unique_ptr<KernelInstance>> QuantConvKernel::depthwise(const Geometr
                                                                    int threads) const {
   const std::int64_t width = (g.columns + kPanelColumns - 1) / kPanelColumns * kPanelColumns;
   TESSERA_ASSIGN(QuantFinish finish, QuantFinish::make(plan_.quant, g.columns, 1, width));
+  const std::int64_t finish_bytes = finish.scratch_bytes();
   const std::int64_t rows = g.positions();
   const std::int64_t taps = (g.taps() + 1) / 2 * 2;
   const std::int64_t zeros_bytes = (g.channels + 63) / 64 * 64;
@@ -326,7 +328,7 @@ Result<std::unique_ptr<KernelInstance>> QuantConvKernel::depthwise(const Geometr
                  scratch + zeros_bytes + sums_bytes + list_bytes);
     }
   };
-  const std::int64_t scratch = zeros_bytes + sums_bytes + list_bytes + finish.scratch_bytes();
+  const std::int64_t scratch = zeros_bytes + sums_bytes + list_bytes + finish_bytes;
   const std::int64_t grain =
       std::max<std::int64_t>(20000 / std::max<std::int64_t>(g.taps() * g.channels, 1), 1);
   return chunked(rows == 0 ? 0 : chunk_count(rows, grain, threads), std::move(body), scratch);
