@@ -89,6 +89,7 @@ Result<std::unique_ptr<KernelInstance>> QuantProductKernel::instantiate(const In
       kGatherBytes / (std::max<std::int64_t>(words, 1) * 2) / 6 * 6, 6,
       std::min<std::int64_t>(kMaxRows, std::max<std::int64_t>(sizes.rows, 6)));
   TESSERA_ASSIGN(QuantFinish finish, QuantFinish::make(plan_.quant, sizes.columns, block));
+  const std::int64_t finish_bytes = finish.scratch_bytes();
   const Cut cut = cut_for(sizes, panels, plan_.packed, threads);
   const std::int64_t panel_bytes = words * kPanelColumns * (wide_ ? 2 : 1);
   const std::int64_t packed_bytes = plan_.packed ? 0 : panels * panel_bytes;
@@ -131,7 +132,7 @@ Result<std::unique_ptr<KernelInstance>> QuantProductKernel::instantiate(const In
       }
     }
   };
-  const std::int64_t scratch = packed_bytes + words_bytes + sums_bytes + finish.scratch_bytes();
+  const std::int64_t scratch = packed_bytes + words_bytes + sums_bytes + finish_bytes;
   const bool empty = numel(dims.outputs[0]) == 0;
   return chunked(empty ? 0 : cut.batch * cut.rows * cut.panels, std::move(body), scratch);
 }
