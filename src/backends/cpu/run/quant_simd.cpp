@@ -163,17 +163,22 @@ HWY_INLINE void product_rows(const std::int16_t* a, std::ptrdiff_t a_stride, con
 }
 #endif
 
+// R rows; `a` and `sums` move on behind them. Gives R.
+template <std::size_t R, typename W>
+std::size_t take_rows(const std::int16_t*& a, std::ptrdiff_t a_stride, const W* panel,
+                      std::size_t pairs, std::int32_t*& sums) {
+  product_rows<R>(a, a_stride, panel, pairs, sums);
+  a += static_cast<std::ptrdiff_t>(R) * a_stride;
+  sums += R * kPanelColumns;
+  return R;
+}
+
 template <typename W>
 void product_typed(const std::int16_t* a, std::ptrdiff_t a_stride, std::size_t rows, const W* panel,
                    std::size_t pairs, std::int32_t* sums) {
-  const auto take = [&](std::size_t count) {
-    a += static_cast<std::ptrdiff_t>(count) * a_stride;
-    sums += count * kPanelColumns;
-    rows -= count;
-  };
-  for (; rows >= kRows; take(kRows)) product_rows<kRows>(a, a_stride, panel, pairs, sums);
-  for (; rows >= 4; take(4)) product_rows<4>(a, a_stride, panel, pairs, sums);
-  for (; rows >= 2; take(2)) product_rows<2>(a, a_stride, panel, pairs, sums);
+  while (rows >= kRows) rows -= take_rows<kRows>(a, a_stride, panel, pairs, sums);
+  while (rows >= 4) rows -= take_rows<4>(a, a_stride, panel, pairs, sums);
+  while (rows >= 2) rows -= take_rows<2>(a, a_stride, panel, pairs, sums);
   if (rows == 1) product_rows<1>(a, a_stride, panel, pairs, sums);
 }
 
