@@ -170,6 +170,22 @@ TEST(ConvTranspose, GroupsPadsAndOutputPadding) {
   EXPECT_GE(bench.check(1e-5), 1U);
 }
 
+// Less than the whole result, more than it, and shared between both ends in either way.
+TEST(ConvTranspose, OutputShapeGivesThePads) {
+  for (const Ints& wanted : {Ints{8, 9}, Ints{12, 16}, Ints{9, 15}})
+    for (const char* auto_pad : {"NOTSET", "SAME_UPPER", "SAME_LOWER"})
+      for (const std::int64_t padding : {0, 1}) {
+        Bench bench;
+        const auto x = bench.input("x", {1, 3, 5, 7});
+        bench.output(bench.op("ConvTranspose", {x, bench.random_constant("w", {3, 2, 3, 3})},
+                              attributes({{"strides", Ints{2, 2}},
+                                          {"auto_pad", std::string(auto_pad)},
+                                          {"output_padding", Ints{padding, padding}},
+                                          {"output_shape", wanted}})));
+        EXPECT_GE(bench.check(1e-5), 1U) << auto_pad << wanted[0] << padding;
+      }
+}
+
 TEST(ConvOffers, WeightsFromOutsideAreRowMajor) {
   Bench bench;
   const auto x = bench.input("x", {1, 8, 9, 9});

@@ -101,6 +101,14 @@ TEST(Elementwise, ClipWithoutBounds) {
   EXPECT_EQ(bench.check(1e-6), 1U);
 }
 
+TEST(Elementwise, NothingInEveryLayout) {
+  for (const std::int64_t h : {0, 3}) {
+    Bench bench;
+    bench.output(bench.op("Relu", {bench.input("x", {2, 5, Dim::symbol("h"), 6})}));
+    EXPECT_EQ(bench.check({{"h", h}}, {{{"h", 0}}, {{"h", 2}}}, 2e-6), 3U);
+  }
+}
+
 TEST(Elementwise, PowOfTwoAndAHalf) {
   for (const float exponent : {2.0F, 0.5F, 3.0F, -1.5F}) {
     Bench bench;

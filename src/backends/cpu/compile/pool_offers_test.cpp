@@ -1,5 +1,7 @@
 #include <gtest/gtest.h>
 
+#include <limits>
+
 #include "backends/cpu/compile/kernel_check.h"
 #include "backends/cpu/run/kernels.h"
 
@@ -116,6 +118,17 @@ TEST(Reduce, ArgMaxOfNothingIsAnError) {
   ASSERT_FALSE(instance);
   EXPECT_EQ(instance.error().to_string(), "ArgMax and ArgMin: axis 0 of 0x3 has no elements");
   EXPECT_TRUE((*kernel)->instantiate({{{0, 0}}, {{1, 0}}}, 1)) << "nothing is asked for";
+}
+
+TEST(Reduce, ArgMaxOfNanIsAmongNan) {
+  for (const char* op : {"ArgMax", "ArgMin"})
+    for (const std::int64_t last : {0, 1}) {
+      Bench bench;
+      bench.low = bench.high = std::numeric_limits<float>::quiet_NaN();
+      bench.output(bench.op(op, {bench.input("x", {4, 7})},
+                            attributes({{"axis", std::int64_t{1}}, {"select_last_index", last}})));
+      EXPECT_EQ(bench.check(0), 1U);
+    }
 }
 
 TEST(Softmax, EveryAxis) {

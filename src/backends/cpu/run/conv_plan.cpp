@@ -37,8 +37,8 @@ ConvPlan::Pads ConvPlan::pads_for(const Dims& src, const Dims& dst) const {
     const std::int64_t out = dst[i + 2];
     const std::int64_t total =
         transposed ? (in - 1) * strides[i] + reach - out : (out - 1) * strides[i] + reach - in;
-    if (auto_pad == "SAME_UPPER" || auto_pad == "SAME_LOWER") {
-      const std::int64_t whole = std::max<std::int64_t>(total, 0);
+    if (pads_from_size || auto_pad == "SAME_UPPER" || auto_pad == "SAME_LOWER") {
+      const std::int64_t whole = std::max<std::int64_t>(total + output_padding[i], 0);
       result.begin[i] = auto_pad == "SAME_UPPER" ? whole / 2 : whole - whole / 2;
     } else if (auto_pad != "VALID") {
       result.begin[i] = pads[i];
@@ -226,6 +226,9 @@ Result<ConvPlan> plan_conv(const artefact::KernelSpec& spec, Constants constants
     return bad_spec(spec, fmt::format("attribute 'pads': expected {} values, found {}", 2 * spatial,
                                       plan.pads.size()));
   plan.auto_pad = step.attributes.get_string("auto_pad", "NOTSET");
+  plan.output_padding = step.attributes.get_ints("output_padding");
+  plan.output_padding.resize(spatial, 0);
+  plan.pads_from_size = !step.attributes.get_ints("output_shape").empty();
   plan.src_layout = src->layout;
   plan.dst_layout = spec.outputs[0].layout;
   const std::int32_t bias = step_input(step, 2);

@@ -36,6 +36,8 @@ struct ConvPlan {
   Dims kernel, strides, dilations;
   std::vector<std::int64_t> pads;  // begins, then ends
   std::string auto_pad;
+  Dims output_padding;          // ConvTranspose
+  bool pads_from_size = false;  // ConvTranspose with output_shape: pads follow from the sizes
   Layout src_layout, dst_layout;
   Dims weight_dims;  // as ONNX has them
   std::int32_t src_operand = 0;

@@ -142,7 +142,7 @@ AxisSplit split_at_axis(const Layout& layout, const Dims& dims, std::size_t axis
 void zero_padded_lanes(const Layout& layout, const Dims& dims, float* data, std::int64_t begin,
                        std::int64_t end) {
   const std::int64_t block = channel_block_of(layout);
-  if (block == 1 || dims[1] % block == 0) return;
+  if (block == 1 || dims[1] % block == 0 || begin >= end) return;
   const AxisSplit split = split_at_axis(layout, dims, 1);
   const std::int64_t used = dims[1] % block;
   const std::int64_t image = split.axis * split.inner;

@@ -181,8 +181,10 @@ class ArgReduceKernel final : public LoadedKernel {
         for (std::int64_t i = 1; i < split.axis; ++i) {
           const float x = base[i * split.inner];
           const float y = base[best * split.inner];
-          if (largest ? x > y : x < y) best = i;
-          if (last && x == y) best = i;
+          const bool y_is_nan = std::isnan(y);  // NaN is the most extreme of all, as in numpy
+          const bool better = !y_is_nan && (std::isnan(x) || (largest ? x > y : x < y));
+          const bool same = x == y || (y_is_nan && std::isnan(x));
+          if (better || (last && same)) best = i;
         }
         out[at] = best;
       }
