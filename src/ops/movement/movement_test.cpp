@@ -105,6 +105,26 @@ TEST(Slice, FollowsNumpy) {
             "input 'axes': expected a value from -1 to 0, found 3");
 }
 
+TEST(Slice, TheSizeOfABackwardSliceHoldsAtEverySize) {
+  for (const std::int64_t start :
+       {INT64_MAX, std::int64_t{3}, std::int64_t{0}, std::int64_t{-1}, std::int64_t{-3}})
+    for (const std::int64_t end : {INT64_MIN, std::int64_t{2}, std::int64_t{0}, std::int64_t{-2}})
+      for (const std::int64_t step : {-1, -2, -3}) {
+        const std::string text =
+            infer_text("Slice", {typed("fp32[h]"), known(int64s({start})), known(int64s({end})),
+                                 known(int64s({0})), known(int64s({step}))});
+        const auto type = parse_value_type(text);
+        ASSERT_TRUE(type) << text;
+        for (std::int64_t h = 0; h < 7; ++h) {
+          const Tensor line = *Tensor::zeros(DType::kFp32, {h});
+          const Tensor found =
+              run_op("Slice", {line, int64s({start}), int64s({end}), int64s({0}), int64s({step})});
+          EXPECT_EQ(evaluate(*type->shape, {{"h", h}}).value(), found.dims())
+              << text << " from " << start << " to " << end << " by " << step << " of " << h;
+        }
+      }
+}
+
 TEST(Slice, InfersSymbolicSizes) {
   const auto size = [](std::int64_t start, std::int64_t end, std::int64_t step) {
     return infer_text("Slice", {typed("fp32[h]"), known(int64s({start})), known(int64s({end})),

@@ -69,6 +69,18 @@ std::optional<Dim> position(const Dim& at, const Dim& size) {
   return std::nullopt;
 }
 
+// The same for a slice backwards, whose start and end are numbers: positions are clamped to
+// [0, size - 1], ends to [-1, size - 1].
+Dim backward_size(const Dim& size, std::int64_t start, std::int64_t end, std::int64_t step) {
+  const Dim last = size - Dim(1);
+  const auto clamped = [&](std::int64_t at, std::int64_t lowest) {
+    if (at == -1 || at >= kOpenEnd) return last;
+    if (at <= -kOpenEnd) return Dim(lowest);
+    return min(at < 0 ? max(size + Dim(at), lowest) : Dim(at), last);
+  };
+  return ceildiv(max(clamped(start, 0) - clamped(end, -1), 0), Dim(-std::max(step, -INT64_MAX)));
+}
+
 // Elements of [start, end) with a step; nothing where it cannot be said.
 std::optional<Dim> slice_size(const Dim& size, const Dim& start, const Dim& end,
                               std::int64_t step) {
@@ -76,11 +88,8 @@ std::optional<Dim> slice_size(const Dim& size, const Dim& start, const Dim& end,
   if (constants[0] && constants[1] && constants[2])
     return Dim(slice_axis(*constants[0], *constants[1], *constants[2], step).count);
   if (step < 0) {
-    const bool from_last =
-        start.constant().has_value() && (*start.constant() == -1 || *start.constant() >= kOpenEnd);
-    const bool to_first = end.constant().has_value() && *end.constant() <= -kOpenEnd;
-    return from_last && to_first ? std::optional(ceildiv(size, Dim(-std::max(step, -INT64_MAX))))
-                                 : std::nullopt;
+    if (!constants[1] || !constants[2]) return std::nullopt;
+    return backward_size(size, *constants[1], *constants[2], step);
   }
   const bool open_end = end == size || end.constant().value_or(0) >= kOpenEnd;
   if (open_end && start.constant().value_or(0) < 0)

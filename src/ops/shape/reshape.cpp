@@ -83,9 +83,12 @@ Result<std::optional<Shape>> reshaped(const InferContext& context, const std::ve
   const auto& from = context.inputs[0].type.shape;
   const bool allow_zero = context.attributes.get_int("allowzero", 0) != 0;
   Shape shape = target;
+  Shape others;                         // sizes beside the -1, and what they leave of the input;
+  Shape left = from ? *from : Shape();  // dims that stay as they are stand in neither
   std::optional<std::size_t> deduced;
   for (std::size_t d = 0; d < shape.size(); ++d) {
     const auto number = shape[d].constant();
+    if (number != -1 && (number != 0 || allow_zero)) others.push_back(shape[d]);
     if (number == -1) {
       if (deduced) return input_error(context, 1, "expected at most one -1, found two");
       deduced = d;
@@ -99,6 +102,7 @@ Result<std::optional<Shape>> reshaped(const InferContext& context, const std::ve
                            fmt::format("a 0 at position {} stands for a dim that {} does not have",
                                        d, to_string(*from)));
       shape[d] = (*from)[d];
+      left[d] = Dim(1);
     }
   }
   if (!from) {
@@ -106,8 +110,7 @@ Result<std::optional<Shape>> reshaped(const InferContext& context, const std::ve
     return std::optional(std::move(shape));
   }
   if (deduced) {
-    shape[*deduced] = Dim(1);
-    TESSERA_ASSIGN(shape[*deduced], deduced_dim(context, product(*from), product(shape)));
+    TESSERA_ASSIGN(shape[*deduced], deduced_dim(context, product(left), product(others)));
   }
   TESSERA_TRY(check_total(context, *from, shape));
   return std::optional(std::move(shape));
@@ -131,6 +134,19 @@ Status infer_reshape(InferContext& context) {
     fresh->push_back(context.fresh_symbol("reshape"));
   set_output(context, 0, input->type.dtype, std::move(fresh));
   return {};
+}
+
+// What -1 stands for. Where the others hold a 0 it is what is left when dims that stay as they are
+// (a 0 in `target`) cancel: the same that inference says for every size.
+std::int64_t deduced_size(const Dims& from, const Dims& target, const Dims& dims, bool allow_zero) {
+  std::int64_t total = 1;
+  std::int64_t others = 1;
+  for (std::size_t d = 0; d < std::max(from.size(), target.size()); ++d) {
+    const bool stays = d < target.size() && target[d] == 0 && !allow_zero;
+    if (!stays && d < from.size()) total *= from[d];
+    if (!stays && d < target.size()) others *= dims[d];
+  }
+  return others == 0 ? 0 : total / others;
 }
 
 Status reshape_kernel(KernelContext& context) {
@@ -157,7 +173,9 @@ Status reshape_kernel(KernelContext& context) {
   }
   const auto others = checked_numel(dims);
   if (!others) return mismatch();
-  if (deduced) dims[*deduced] = *others == 0 ? 0 : input->numel() / *others;
+  if (deduced)
+    dims[*deduced] = *others == 0 ? deduced_size(input->dims, target, dims, allow_zero)
+                                  : input->numel() / *others;
   const auto total = checked_numel(dims);
   if (!total || *total != input->numel()) return mismatch();
   return copy_as(context, dims);

@@ -49,6 +49,18 @@ TEST(Reshape, ReplacesZeroAndMinusOne) {
             "Reshape: 2 elements of [2] do not fit shape [1, 0]");
 }
 
+// The kernel at size 0 and inference for every size say the same of -1.
+TEST(Reshape, DimsThatStayCancelWhereTheyAreZero) {
+  EXPECT_EQ(run_op("Reshape", {zeros({0, 3}), int64s({0, -1})}).dims(), (Dims{0, 3}));
+  EXPECT_EQ(run_op("Reshape", {zeros({1, 0, 1}), int64s({0, 0, 0, -1})}).dims(),
+            (Dims{1, 0, 1, 1}));
+  EXPECT_EQ(run_op("Reshape", {zeros({0, 4}), int64s({-1, 4})}).dims(), (Dims{0, 4}));
+  EXPECT_EQ(infer_text("Reshape", {typed("fp32[n, 3]"), known(int64s({0, -1}))}), "fp32[n, 3]");
+  EXPECT_EQ(infer_text("Reshape", {typed("fp32[0, 3]"), known(int64s({0, -1}))}), "fp32[0, 3]");
+  EXPECT_EQ(infer_text("Reshape", {typed("fp32[1, m, 1]"), known(int64s({0, 0, 0, -1}))}),
+            "fp32[1, m, 1, 1]");
+}
+
 TEST(Reshape, InfersSymbolicSizes) {
   EXPECT_EQ(infer_text("Reshape", {typed("fp32[n, 3, h, w]"), known(int64s({0, 3, -1}))}),
             "fp32[n, 3, h*w]");
