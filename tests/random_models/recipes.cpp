@@ -9,14 +9,31 @@
 namespace tessera::random_models {
 namespace {
 
+constexpr std::string_view kSequences = "sequences and optionals: models are drawn over tensors";
+constexpr std::string_view kStrings = "strings: models are drawn over numbers";
+constexpr std::string_view kBodies = "control flow: its bodies are graphs";
+
 constexpr Untested kUntested[] = {
-    {"Compress", "the size of its output depends on data"},
-    {"If", "control flow: its bodies are graphs"},
-    {"Loop", "control flow: its bodies are graphs"},
-    {"NonZero", "the size of its output depends on data"},
-    {"Scan", "control flow: its bodies are graphs"},
+    {"ConcatFromSequence", kSequences},
+    {"If", kBodies},
+    {"Loop", kBodies},
+    {"NonMaxSuppression", "its boxes and scores make sense together only"},
+    {"Optional", kSequences},
+    {"OptionalGetElement", kSequences},
+    {"OptionalHasElement", kSequences},
+    {"RegexFullMatch", kStrings},
+    {"Scan", kBodies},
     {"Scatter", "the newest opset has ScatterElements instead"},
-    {"Unique", "the size of its output depends on data"},
+    {"SequenceAt", kSequences},
+    {"SequenceConstruct", kSequences},
+    {"SequenceEmpty", kSequences},
+    {"SequenceErase", kSequences},
+    {"SequenceInsert", kSequences},
+    {"SequenceLength", kSequences},
+    {"SplitToSequence", kSequences},
+    {"StringConcat", kStrings},
+    {"StringNormalizer", kStrings},
+    {"StringSplit", kStrings},
     {"Upsample", "the newest opset has Resize instead"},
 };
 

@@ -380,7 +380,38 @@ bool cum_sum(Draft& draft, DType dtype, Node& node) {
   return true;
 }
 
+// ---- Sizes that the data decides
+
+bool non_zero(Draft& draft, DType dtype, Node& node) {
+  node.inputs = {draft.operand(dtype, {1, 4})};
+  node.outputs = {0};
+  return true;
+}
+
+bool compress(Draft& draft, DType dtype, Node& node) {
+  const ValueId x = draft.operand(dtype, {1, 4});
+  const std::int64_t axis = any_axis(draft, draft.rank(x));
+  maybe(draft, node, "axis", axis, 0.8);
+  const std::int64_t size = node.attributes.has("axis")
+                                ? least(draft.size(x, from_front(axis, draft.rank(x))))
+                                : least(draft.size(x, 0));
+  node.inputs = {x, draft.weights(DType::kBool, {size}, {0, 1})};
+  node.outputs = {0};
+  return true;
+}
+
+bool unique(Draft& draft, DType dtype, Node& node) {
+  const ValueId x = draft.operand(dtype, {1, 4});
+  maybe(draft, node, "axis", any_axis(draft, draft.rank(x)));
+  maybe(draft, node, "sorted", flag(draft));
+  node.inputs = {x};
+  node.outputs = {0};
+  for (int more = 0; more < 3 && draft.random().chance(0.5); ++more) node.outputs.push_back(0);
+  return true;
+}
+
 constexpr Recipe kRecipes[] = {
+    {"Compress", compress},
     {"Concat", concat},
     {"CumSum", cum_sum},
     {"DepthToSpace", depth_to_space},
@@ -388,6 +419,7 @@ constexpr Recipe kRecipes[] = {
     {"Gather", gather},
     {"GatherElements", gather_elements},
     {"GatherND", gather_nd},
+    {"NonZero", non_zero},
     {"Pad", pad},
     {"ReverseSequence", reverse_sequence},
     {"ScatterElements", scatter_elements},
@@ -399,6 +431,7 @@ constexpr Recipe kRecipes[] = {
     {"TopK", top_k},
     {"Transpose", transpose},
     {"Trilu", trilu},
+    {"Unique", unique},
 };
 
 }  // namespace

@@ -184,9 +184,93 @@ bool recurrent(Draft& draft, DType dtype, Node& node) {
   return true;
 }
 
+// ---- Attention and rotary embedding
+
+// Heads of rank 4, or rank 3 with the heads side by side.
+struct Heads {
+  Size batch, length;
+  std::int64_t heads, size;
+};
+
+ValueId heads_value(Draft& draft, DType dtype, const Heads& h, bool flat) {
+  if (flat) return draft.fresh(dtype, {h.batch, h.length, number(h.heads * h.size)});
+  return draft.fresh(dtype, {h.batch, number(h.heads), h.length, number(h.size)});
+}
+
+void attention_attributes(Draft& draft, Node& node) {
+  maybe(draft, node, "is_causal", flag(draft));
+  maybe(draft, node, "scale", static_cast<float>(draft.random().real(0.2, 1)), 0.4);
+  maybe(draft, node, "softcap", static_cast<float>(draft.random().real(1, 4)), 0.2);
+  maybe(draft, node, "softmax_precision", std::int64_t{1}, 0.1);
+}
+
+bool attention(Draft& draft, DType dtype, Node& node) {
+  const bool flat = draft.random().chance(0.3);
+  const std::int64_t shared = draft.random().integer(1, 2);
+  Heads keys{draft.draw_sizes(1)[0], draft.draw_sizes(1)[0], draft.random().integer(1, 2),
+             draft.random().integer(1, 4)};
+  Heads queries = keys;
+  queries.heads *= shared;
+  if (draft.random().chance(0.5)) queries.length = draft.draw_sizes(1)[0];
+  Heads values = keys;
+  if (draft.random().chance(0.3)) values.size = draft.random().integer(1, 4);
+  node.inputs = {heads_value(draft, dtype, queries, flat), heads_value(draft, dtype, keys, flat),
+                 heads_value(draft, dtype, values, flat)};
+  if (flat) {
+    node.attributes.set("q_num_heads", queries.heads);
+    node.attributes.set("kv_num_heads", keys.heads);
+  }
+  attention_attributes(draft, node);
+  const Sizes mask = {queries.length, keys.length};
+  if (draft.random().chance(0.4))
+    node.inputs.push_back(draft.random().chance(0.5) ? draft.fresh(dtype, mask)
+                                                     : draft.fresh(DType::kBool, mask));
+  node.outputs = {0};
+  if (!flat && draft.random().chance(0.25)) {
+    if (node.inputs.size() == 3) node.inputs.push_back(kOmitted);
+    node.inputs[3] = kOmitted;  // a mask would have to cover the past too
+    Heads past = keys;
+    past.length = draft.draw_sizes(1)[0];
+    node.inputs.push_back(heads_value(draft, dtype, past, false));
+    past.size = values.size;
+    node.inputs.push_back(heads_value(draft, dtype, past, false));
+    node.outputs = {0, 0, 0};
+  } else if (draft.random().chance(0.2)) {
+    node.outputs = {0, kOmitted, kOmitted, 0};
+    maybe(draft, node, "qk_matmul_output_mode", draft.random().integer(0, 3), 0.7);
+  }
+  return true;
+}
+
+bool rotary_embedding(Draft& draft, DType dtype, Node& node) {
+  const bool flat = draft.random().chance(0.4);
+  const Heads x{draft.draw_sizes(1)[0], draft.draw_sizes(1)[0], draft.random().integer(1, 3),
+                2 * draft.random().integer(1, 3)};
+  const bool part = x.size > 2 && draft.random().chance(0.3);
+  const std::int64_t turned = part ? 2 : x.size;
+  node.inputs = {heads_value(draft, dtype, x, flat)};
+  if (flat) node.attributes.set("num_heads", x.heads);
+  if (part) node.attributes.set("rotary_embedding_dim", turned);
+  maybe(draft, node, "interleaved", flag(draft));
+  if (is_fixed(x.batch) && is_fixed(x.length) && draft.random().chance(0.5)) {
+    const Dims rows = {x.batch[0], x.length[0]};
+    std::vector<double> positions(static_cast<std::size_t>(numel(rows)));
+    for (double& at : positions) at = static_cast<double>(draft.random().integer(0, 6));
+    for (int i = 0; i < 2; ++i) node.inputs.push_back(draft.weights(dtype, {7, turned / 2}));
+    node.inputs.push_back(draft.constant(constant_tensor(DType::kInt64, rows, positions)));
+  } else {
+    for (int i = 0; i < 2; ++i)
+      node.inputs.push_back(draft.fresh(dtype, {x.batch, x.length, number(turned / 2)}));
+  }
+  node.outputs = {0};
+  return true;
+}
+
 constexpr Recipe kRecipes[] = {
-    {"Einsum", einsum},  {"GRU", recurrent}, {"Gemm", gemm},
-    {"LSTM", recurrent}, {"MatMul", matmul}, {"RNN", recurrent},
+    {"Attention", attention}, {"RotaryEmbedding", rotary_embedding},
+    {"Einsum", einsum},       {"GRU", recurrent},
+    {"Gemm", gemm},           {"LSTM", recurrent},
+    {"MatMul", matmul},       {"RNN", recurrent},
 };
 
 }  // namespace

@@ -11,6 +11,13 @@
 namespace tessera::random_models {
 namespace {
 
+// The reference takes defaults where an import asks for the attribute.
+bool has_required_attributes(const Node& node) {
+  return std::ranges::all_of(node.op->attributes, [&](const ops::FormalAttr& attribute) {
+    return !attribute.required || node.attributes.has(attribute.name);
+  });
+}
+
 Value& value_of(Model& model, ValueId id) {
   return model.values[static_cast<std::size_t>(id)];
 }
@@ -44,6 +51,7 @@ class Shrinker {
     if (budget_ == 0) return false;
     Model small = pruned(candidate);
     if (small.nodes.empty() || small.outputs.empty()) return false;
+    if (!std::ranges::all_of(small.nodes, has_required_attributes)) return false;
     auto evaluation = evaluate(small);
     if (!evaluation) return false;
     --budget_;
