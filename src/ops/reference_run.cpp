@@ -90,6 +90,8 @@ Status check_inputs(const OpSchema& op, std::span<const TensorView* const> input
 
 }  // namespace
 
+// Those that can hold the value keep it.
+// NOLINTNEXTLINE(performance-unnecessary-value-param)
 Status KernelContext::set_value(std::size_t index, RunValue /*value*/) {
   return fail(ErrorCode::kUnimplemented,
               fmt::format("output {}: expected a tensor, found a sequence or an optional", index));

@@ -197,7 +197,7 @@ TEST(Pad, SizesBeyondAllMemoryAreAnError) {
               ::testing::HasSubstr("out of memory: "));
   const Tensor none = tensor<float>({0, 1}, {});
   EXPECT_EQ(op_error("Pad", {none, int64s({0, std::int64_t{1} << 40, 0, 0})}),
-            "Pad: expected at most 268435456 positions along all axes, found 0x1099511627777");
+            "Pad: expected at most 268435456 positions along all axes, found [0, 1099511627777]");
 }
 
 TEST(Pad, PadsChosenAxes) {

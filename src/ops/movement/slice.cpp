@@ -72,13 +72,15 @@ std::optional<Dim> position(const Dim& at, const Dim& size) {
 // The same for a slice backwards, whose start and end are numbers: positions are clamped to
 // [0, size - 1], ends to [-1, size - 1].
 Dim backward_size(const Dim& size, std::int64_t start, std::int64_t end, std::int64_t step) {
+  const Dim stride(-std::max(step, -INT64_MAX));
+  if ((start == -1 || start >= kOpenEnd) && end <= -kOpenEnd) return ceildiv(size, stride);
   const Dim last = size - Dim(1);
   const auto clamped = [&](std::int64_t at, std::int64_t lowest) {
     if (at == -1 || at >= kOpenEnd) return last;
     if (at <= -kOpenEnd) return Dim(lowest);
     return min(at < 0 ? max(size + Dim(at), lowest) : Dim(at), last);
   };
-  return ceildiv(max(clamped(start, 0) - clamped(end, -1), 0), Dim(-std::max(step, -INT64_MAX)));
+  return ceildiv(max(clamped(start, 0) - clamped(end, -1), 0), stride);
 }
 
 // Elements of [start, end) with a step; nothing where it cannot be said.
