@@ -9,7 +9,6 @@
 namespace tessera::runtime {
 namespace {
 
-using artefact::BufferKind;
 using artefact::Instruction;
 using artefact::Opcode;
 
