@@ -76,7 +76,7 @@ Dim backward_size(const Dim& size, std::int64_t start, std::int64_t end, std::in
   if ((start == -1 || start >= kOpenEnd) && end <= -kOpenEnd) return ceildiv(size, stride);
   const Dim last = size - Dim(1);
   const auto clamped = [&](std::int64_t at, std::int64_t lowest) {
-    if (at == -1 || at >= kOpenEnd) return last;
+    if (at == -1 || at >= kOpenEnd) return Dim(last);
     if (at <= -kOpenEnd) return Dim(lowest);
     return min(at < 0 ? max(size + Dim(at), lowest) : Dim(at), last);
   };
