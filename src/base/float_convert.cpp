@@ -9,6 +9,7 @@
 #include <type_traits>
 
 #include "base/small_float.h"
+#include "base/truncate.h"
 
 namespace tessera {
 namespace {
@@ -58,19 +59,6 @@ double to_odd_double(Integer value) {
 
 double to_odd_double(double value) {
   return value;
-}
-
-template <typename Integer>
-Integer saturating_truncate(double value) {
-  if (std::isnan(value)) return 0;
-  const double truncated = std::trunc(value);
-  // The bounds as doubles: `above` is one more than the largest, exact for every width.
-  const double above = std::ldexp(1.0, std::numeric_limits<Integer>::digits);
-  if (truncated >= above) return std::numeric_limits<Integer>::max();
-  if (truncated < static_cast<double>(std::numeric_limits<Integer>::min())) {
-    return std::numeric_limits<Integer>::min();
-  }
-  return static_cast<Integer>(truncated);
 }
 
 // The low bits of a packed integer of `bits` bits, saturated from a float.

@@ -112,6 +112,7 @@ Result<std::unique_ptr<Planned>> plan_method(const ir::Module& module, const ir:
     return planned;
   for (plan::Lowered& graph : planned->lowered)
     TESSERA_TRY(plan::plan_memory(method.graph, target, pricer.point(), graph));
+  TESSERA_TRY(plan::check_capacity(target, planned->lowered));
   done(Stage::kAllocate, [&] { return memory_text(method.graph, planned->lowered, target); });
   return planned;
 }

@@ -62,7 +62,6 @@ class MemoryPlanner {
   void find_lifetimes();
   Status place(std::uint32_t memory);
   void record_order(const std::vector<std::uint32_t>& placed);
-  Status check_capacity(const MemoryFigures& figures) const;
 
   const ir::Graph& graph_;
   const Target& target_;
@@ -188,18 +187,6 @@ void MemoryPlanner::record_order(const std::vector<std::uint32_t>& placed) {
   }
 }
 
-Status MemoryPlanner::check_capacity(const MemoryFigures& figures) const {
-  for (std::uint32_t device = 0; device < target_.device_count(); ++device) {
-    const std::int64_t available = target_.info(device).rates.memory_bytes;
-    const std::int64_t needed = figures.arena_bytes + figures.weights_bytes + figures.state_bytes;
-    if (target_.memory_of[device] == figures.memory && available > 0 && needed > available)
-      return fail(ErrorCode::kResourceExhausted,
-                  fmt::format("device '{}': the plan needs {} bytes, the device has {}",
-                              target_.info(device).name, needed, available));
-  }
-  return {};
-}
-
 Status MemoryPlanner::place(std::uint32_t memory) {
   MemoryFigures figures;
   figures.memory = memory;
@@ -231,7 +218,7 @@ Status MemoryPlanner::place(std::uint32_t memory) {
   figures.arena_bytes = solution.arena_bytes;
   figures.peak_live_bytes = solution.peak_live_bytes;
   lowered_.memory.push_back(figures);
-  return check_capacity(figures);
+  return {};
 }
 
 }  // namespace
@@ -239,6 +226,22 @@ Status MemoryPlanner::place(std::uint32_t memory) {
 Status plan_memory(const ir::Graph& graph, const Target& target, const SymbolBindings& point,
                    Lowered& lowered) {
   return MemoryPlanner(graph, target, point, lowered).run();
+}
+
+Status check_capacity(const Target& target, const std::vector<Lowered>& graphs) {
+  for (std::uint32_t device = 0; device < target.device_count(); ++device) {
+    const std::int64_t available = target.info(device).rates.memory_bytes;
+    std::int64_t needed = 0;
+    for (const Lowered& graph : graphs)
+      for (const MemoryFigures& figures : graph.memory)
+        if (figures.memory == target.memory_of[device])
+          needed += figures.arena_bytes + figures.weights_bytes + figures.state_bytes;
+    if (available > 0 && needed > available)
+      return fail(ErrorCode::kResourceExhausted,
+                  fmt::format("device '{}': the plan needs {} bytes, the device has {}",
+                              target.info(device).name, needed, available));
+  }
+  return {};
 }
 
 }  // namespace tessera::plan

@@ -144,14 +144,21 @@ TEST(Memory, FiguresOfEachMemory) {
 TEST(Memory, TooLittleOfIt) {
   Chain chain(
       R"(input %x : fp32[1, 8, 2, 2] const %w : fp32[1] dense [2] %a = Relu(%x) name "a" %b = Exp(%a) name "b" %c = Mul(%b, %w) name "c" output %c)");
-  chain.cpu().mutable_info().rates.memory_bytes = 200;
-  EXPECT_TRUE(chain.plan());  // 128 in the arena, 4 of weights
-  chain.cpu().mutable_info().rates.memory_bytes = 100;
-  const Status status = chain.plan();
-  ASSERT_FALSE(status);
-  EXPECT_EQ(status.error().code, ErrorCode::kResourceExhausted);
-  EXPECT_EQ(status.error().to_string(),
+  ASSERT_TRUE(chain.plan());  // 128 in the arena, 4 of weights
+  const auto error_with = [&](std::int64_t bytes, const std::vector<Lowered>& graphs) {
+    chain.cpu().mutable_info().rates.memory_bytes = bytes;
+    const Status status = check_capacity(chain.target(), graphs);
+    if (status) return std::string();
+    EXPECT_EQ(status.error().code, ErrorCode::kResourceExhausted);
+    return status.error().to_string();
+  };
+  EXPECT_EQ(error_with(0, {chain.lowered}), "");
+  EXPECT_EQ(error_with(200, {chain.lowered}), "");
+  EXPECT_EQ(error_with(100, {chain.lowered}),
             "device 'cpu': the plan needs 132 bytes, the device has 100");
+  EXPECT_EQ(error_with(200, {chain.lowered, chain.lowered}),
+            "device 'cpu': the plan needs 264 bytes, the device has 200")
+      << "a body has an arena of its own";
 }
 
 TEST(Memory, SizesThatOverflow) {

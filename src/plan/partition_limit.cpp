@@ -38,15 +38,19 @@ class Limiter {
 
   Result<solve::Solution> run(solve::Solution solution) {
     const double bound = solution.lower_bound;
+    bool is_limited = false;
     for (std::uint32_t device = 0; device < target_.device_count(); ++device) {
       const auto limit = target_.info(device).max_partitions;
+      if (!limit) continue;
       const auto runs = runs_of(solution, device);
-      if (!limit || static_cast<std::int64_t>(runs.size()) <= *limit) continue;
+      if (static_cast<std::int64_t>(runs.size()) <= *limit) continue;
+      is_limited = true;
       const auto count = static_cast<std::size_t>(std::max<std::int64_t>(*limit, 0));
       TESSERA_ASSIGN(const auto kept, best_runs(device, runs, count));
       limited_ = restricted(device, kept);
       TESSERA_ASSIGN(solution, solve::solve(limited_, options_));
     }
+    if (!is_limited) return solution;
     solution.lower_bound = std::min(bound, solution.cost);
     const double largest = std::max(std::fabs(solution.cost), std::fabs(solution.lower_bound));
     solution.gap = largest > 0 ? (solution.cost - solution.lower_bound) / largest : 0;

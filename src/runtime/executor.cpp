@@ -3,18 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cstring>
 #include <utility>
 
 namespace tessera::runtime {
 namespace {
-
-std::int64_t now_ns() {
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(
-             std::chrono::steady_clock::now().time_since_epoch())
-      .count();
-}
 
 // The position of `name` in a method's inputs or outputs; the error lists those that exist.
 Result<std::size_t> find_interface(const std::vector<artefact::InterfaceDecl>& decls,

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
 
 #include "base/string_tensor.h"
 
@@ -13,12 +12,6 @@ namespace {
 using artefact::BufferKind;
 using artefact::Instruction;
 using artefact::Opcode;
-
-std::int64_t now_ns() {
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(
-             std::chrono::steady_clock::now().time_since_epoch())
-      .count();
-}
 
 bool is_plain(const ValueType& type) {
   return type.is_tensor() && type.shape && type.dtype != DType::kString;

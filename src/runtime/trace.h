@@ -2,6 +2,7 @@
 
 // What a run records about each instruction. Preallocated; written without allocation.
 
+#include <chrono>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -16,6 +17,13 @@ struct TraceEvent {
   std::int64_t end_ns = 0;
   std::uint32_t method = 0;  // of the plan: the program's own, or a body
 };
+
+// The clock of traces.
+inline std::int64_t now_ns() {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(
+             std::chrono::steady_clock::now().time_since_epoch())
+      .count();
+}
 
 // One run's events in the order in which they ended, on the wall clock of the calling thread.
 struct Trace {

@@ -125,7 +125,8 @@ TEST(JudgeApart, GivesWhatTheJudgeSays) {
 }
 
 TEST(JudgeApart, AnyOtherEndingIsAFinding) {
-  if (std::getenv("TESSERA_CASES_IN_PROCESS") != nullptr) GTEST_SKIP() << "judges here";
+  if (std::getenv("TESSERA_CASES_IN_PROCESS") != nullptr)
+    GTEST_SKIP() << "TESSERA_CASES_IN_PROCESS is set: no judge has a process of its own";
   const auto detail = [](const Judge& judge, int seconds) {
     const auto verdicts = judge_apart(judge, seconds);
     return verdicts.size() == 1 && verdicts[0].key == "run" ? verdicts[0].detail : "?";

@@ -28,7 +28,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-constexpr std::uint64_t kModels = 40;  // ./dev fuzz draws more
+constexpr std::uint64_t kModels = 150;
 constexpr std::uint64_t kModelsForCoverage = 700;
 
 TEST(RandomModels, EveryWayComputesWhatTheReferenceDoes) {

@@ -180,6 +180,19 @@ TEST(ScalarOps, Casts) {
   }
 }
 
+TEST(ScalarOps, CastsOfWhatDoesNotFit) {
+  for (const DType to : {DType::kInt32, DType::kInt64, DType::kInt8, DType::kUInt8, DType::kBool}) {
+    for (const float range : {3.0F, 1e3F, 1e20F}) {
+      Bench bench;
+      bench.low = -range;
+      bench.high = range;
+      bench.output(bench.op("Cast", {bench.input("x", {60})},
+                            attributes({{"to", static_cast<std::int64_t>(to)}})));
+      EXPECT_EQ(bench.check(0), 1U) << to_string(to) << " to " << range;
+    }
+  }
+}
+
 TEST(ElementwiseOffers, RefusalsNameWhatWasFound) {
   Bench bench;
   const auto x = bench.input("x", {4}, DType::kFp16);

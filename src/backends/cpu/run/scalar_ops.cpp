@@ -7,6 +7,8 @@
 #include <string_view>
 #include <type_traits>
 
+#include "base/truncate.h"
+
 namespace tessera::backends::cpu {
 namespace {
 
@@ -148,14 +150,11 @@ template <typename In, typename Out>
 struct Cast {
   Out operator()(In a) const {
     if constexpr (std::is_same_v<Out, bool>) return a != In{};
-    if constexpr (std::is_floating_point_v<In> && std::is_integral_v<Out>) {
-      // What the processor gives for values that do not fit differs from width to width; by way of
-      // int64 it is one rule.
-      if (!(a > -9.2e18 && a < 9.2e18)) return static_cast<Out>(INT64_MIN);
-      return static_cast<Out>(static_cast<std::int64_t>(a));
-    } else {
+    if constexpr (std::is_floating_point_v<In> && std::is_integral_v<Out> &&
+                  !std::is_same_v<Out, bool>)
+      return saturating_truncate<Out>(a);
+    else
       return static_cast<Out>(a);
-    }
   }
 };
 
