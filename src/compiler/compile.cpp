@@ -20,6 +20,7 @@
 #include "ir/infer.h"
 #include "ir/text.h"
 #include "passes/canonical_text.h"
+#include "passes/op_counts.h"
 #include "passes/pipeline.h"
 #include "passes/propose_covers.h"
 
@@ -104,6 +105,11 @@ Status Compilation::import_model() {
   import_options.states = options_.states;
   TESSERA_ASSIGN(module_, importer::import_file(path_, import_options));
   result_.import_ms = elapsed_ms(start);
+  report::PassEntry& entry = result_.report.passes.emplace_back();
+  entry.name = "import";
+  entry.ms = result_.import_ms;
+  passes::add_difference(passes::count_source_ops(module_), passes::count_ops(module_), entry.added,
+                         entry.removed);
   return {};
 }
 

@@ -27,7 +27,7 @@ Status bind_stated(const ir::Module& module, const ir::Value& input, const Dims&
   if (!input.type.shape || input.type.shape->size() != dims.size())
     return fail(ErrorCode::kInvalidArgument,
                 fmt::format("--shape: input '{}': expected {}, found {}", input.name,
-                            input.type.to_string(), to_string(dims)));
+                            input.type.to_string(), tessera::to_string(dims)));
   for (std::size_t d = 0; d < dims.size(); ++d) {
     const Dim& declared = (*input.type.shape)[d];
     if (const auto symbol = declared.as_symbol()) point.try_emplace(*symbol, dims[d]);
@@ -50,6 +50,25 @@ std::int64_t default_size(std::size_t rank, std::size_t dim) {
   return rank >= 4 && dim >= 2 ? kDefaultSpatial : kDefaultLength;
 }
 
+bool all_sizes_hold(const ir::Graph& graph, const SymbolBindings& point) {
+  for (ir::ValueId id = 0; id < graph.value_count(); ++id)
+    if (const ValueType& type = graph.value(id).type; type.is_tensor() && type.shape)
+      if (!evaluate(*type.shape, point)) return false;
+  return true;
+}
+
+// Sizes that only the run decides, as they are assumed: a size of 1 broadcasts where another guess
+// contradicts the sizes beside it.
+void add_late_sizes(const ir::Module& module, const ir::Graph& graph, SymbolBindings& point) {
+  const SymbolBindings stated = point;
+  for (const std::int64_t guess : {kDefaultLate, std::int64_t{1}}) {
+    point = stated;
+    for (const auto& [symbol, range] : module.symbols)
+      point.try_emplace(symbol, std::clamp(guess, range.min, range.max));
+    if (all_sizes_hold(graph, point)) return;
+  }
+}
+
 }  // namespace
 
 Result<SymbolBindings> price_point(const ir::Module& module, const ir::Graph& graph,
@@ -70,8 +89,7 @@ Result<SymbolBindings> price_point(const ir::Module& module, const ir::Graph& gr
       point[*symbol] = std::clamp(default_size(type.shape->size(), d), range.min, range.max);
     }
   }
-  for (const auto& [symbol, range] : module.symbols)
-    point.try_emplace(symbol, std::clamp(kDefaultLate, range.min, range.max));
+  add_late_sizes(module, graph, point);
   // Again, now that every symbol has a size: a stated one may be an expression over symbols that it
   // does not determine.
   for (const auto& [name, dims] : shapes)

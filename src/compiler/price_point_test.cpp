@@ -34,6 +34,19 @@ TEST(PricePoint, DefaultsWithinTheRanges) {
   EXPECT_EQ(*point, (SymbolBindings{{"batch", 1}, {"h", 224}, {"w", 64}, {"length", 128}}));
 }
 
+TEST(PricePoint, SizesThatTheRunDecidesFitThoseBesideThem) {
+  Model model;
+  model.module.symbols["found"] = {0, INT64_MAX};
+  ir::Graph& graph = model.module.methods[0].graph;
+  const Dim found = Dim::symbol("found");
+  graph.add_value("list", ValueType::tensor(DType::kFp32, Shape{found}));
+  EXPECT_EQ(model.at({})->at("found"), 16);
+  const auto both = broadcast_shapes({found}, {Dim::symbol("length")});
+  ASSERT_TRUE(both);
+  graph.add_value("both", ValueType::tensor(DType::kFp32, *both));
+  EXPECT_EQ(model.at({})->at("found"), 1) << "16 and 128 do not broadcast";
+}
+
 TEST(PricePoint, StatedSizesHoldForEveryInput) {
   const auto point = Model().at({{"crop", {4, 3, 100, 50}}});
   ASSERT_TRUE(point) << point.error().to_string();

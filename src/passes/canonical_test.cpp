@@ -14,7 +14,6 @@
 namespace tessera::passes {
 namespace {
 
-using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using testing::module_of;
 using testing::run_passes;

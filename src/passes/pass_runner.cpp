@@ -9,30 +9,6 @@
 namespace tessera::passes {
 namespace {
 
-using OpCounts = std::map<std::string, std::int64_t>;
-
-void count_ops(const ir::Graph& graph, OpCounts& counts) {
-  for (const auto& node : graph.nodes()) {
-    ++counts[node->op->qualified_name()];
-    for (const auto& body : node->bodies) count_ops(*body, counts);
-  }
-}
-
-OpCounts count_ops(const ir::Module& module) {
-  OpCounts counts;
-  for (const ir::Method& method : module.methods) count_ops(method.graph, counts);
-  return counts;
-}
-
-void add_difference(const OpCounts& before, const OpCounts& after, PassReport& report) {
-  OpCounts difference = after;
-  for (const auto& [op, count] : before) difference[op] -= count;
-  for (const auto& [op, count] : difference) {
-    if (count > 0) report.added[op] += count;
-    if (count < 0) report.removed[op] -= count;
-  }
-}
-
 Result<bool> run_on(const Pass& pass, PassContext& context, ir::Graph& graph) {
   bool changed = false;
   for (const auto& node : graph.nodes()) {
@@ -81,7 +57,7 @@ Result<bool> PassRunner::run(const Pass& pass) {
   report.ms += elapsed.count();
   if (!changed) return false;
   report.changed = true;
-  add_difference(before, count_ops(module_), report);
+  add_difference(before, count_ops(module_), report.added, report.removed);
   auto inferred = ir::infer(module_);
   if (!inferred) return tl::unexpected(in_context(std::move(inferred).error(), place));
   TESSERA_TRY_IN(ir::verify(module_), place);

@@ -4,9 +4,9 @@
 // changed something.
 
 #include <functional>
-#include <map>
 #include <span>
 
+#include "passes/op_counts.h"
 #include "passes/pass.h"
 
 namespace tessera::passes {
@@ -16,8 +16,8 @@ struct PassReport {
   std::string name;
   double ms = 0;
   bool changed = false;
-  std::map<std::string, std::int64_t> added;
-  std::map<std::string, std::int64_t> removed;
+  OpCounts added;
+  OpCounts removed;
 };
 
 // Called after each run that changed something.

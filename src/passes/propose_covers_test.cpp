@@ -8,7 +8,6 @@
 namespace tessera::passes {
 namespace {
 
-using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 using testing::module_of;
 
@@ -49,9 +48,10 @@ TEST(ProposeCovers, EveryPrefixOfAnEpilogue) {
     %s = Add(%c, %b) name "bias"
     %r = Relu(%s) name "relu"
     output %r)");
-  EXPECT_THAT(proposed.covers, ElementsAre("anchor_epilogue: conv bias (x w b -> s)",
-                                           "anchor_epilogue: conv bias relu (x w b -> r)",
-                                           "elementwise_group: bias relu (c b -> r)"));
+  EXPECT_EQ(proposed.covers,
+            (std::vector<std::string>{"anchor_epilogue: conv bias (x w b -> s)",
+                                      "anchor_epilogue: conv bias relu (x w b -> r)",
+                                      "elementwise_group: bias relu (c b -> r)"}));
   EXPECT_THAT(proposed.reasons, IsEmpty());
 }
 
@@ -59,29 +59,32 @@ TEST(ProposeCovers, AnOutputEndsAChain) {
   const auto proposed =
       propose(std::string(kConv) +
               "%s = Relu(%c) name \"relu\" %r = Exp(%s) name \"exp\" output %s output %r");
-  EXPECT_THAT(proposed.covers, ElementsAre("anchor_epilogue: conv relu (x w -> s)"));
+  EXPECT_EQ(proposed.covers, (std::vector<std::string>{"anchor_epilogue: conv relu (x w -> s)"}));
 }
 
 TEST(ProposeCovers, ResidualSums) {
   const std::string before =
       std::string(kConv) + "%s = Add(%c, %x) name \"sum\" %r = Relu(%s) name \"relu\" output %r";
-  EXPECT_THAT(propose(before).covers, ElementsAre("anchor_epilogue: conv sum (x w -> s)",
-                                                  "anchor_epilogue: conv sum relu (x w -> r)",
-                                                  "elementwise_group: sum relu (c x -> r)"));
+  EXPECT_EQ(propose(before).covers,
+            (std::vector<std::string>{"anchor_epilogue: conv sum (x w -> s)",
+                                      "anchor_epilogue: conv sum relu (x w -> r)",
+                                      "elementwise_group: sum relu (c x -> r)"}));
   const auto after =
       propose(std::string(kConv) +
               "%z = Softmax(%x) name \"later\" %s = Add(%c, %z) name \"sum\" output %s");
   EXPECT_THAT(after.covers, IsEmpty());
-  EXPECT_THAT(after.reasons,
-              ElementsAre("'sum' ends the epilogue: operand 'z' is not there before the anchor"));
+  EXPECT_EQ(after.reasons,
+            (std::vector<std::string>{
+                "'sum' ends the epilogue: operand 'z' is not there before the anchor"}));
 }
 
 TEST(ProposeCovers, SiluReadsTheResultTwice) {
   const auto proposed =
       propose(std::string(kConv) +
               "%s = Sigmoid(%c) name \"sigmoid\" %y = Mul(%c, %s) name \"mul\" output %y");
-  EXPECT_THAT(proposed.covers, ElementsAre("anchor_epilogue: conv sigmoid mul (x w -> y)",
-                                           "elementwise_group: sigmoid mul (c -> y)"));
+  EXPECT_EQ(proposed.covers,
+            (std::vector<std::string>{"anchor_epilogue: conv sigmoid mul (x w -> y)",
+                                      "elementwise_group: sigmoid mul (c -> y)"}));
 }
 
 TEST(ProposeCovers, HardSwishInPieces) {
@@ -94,21 +97,21 @@ TEST(ProposeCovers, HardSwishInPieces) {
     %m = Mul(%c, %k) name "mul"
     %y = Div(%m, %six) name "div"
     output %y)");
-  EXPECT_THAT(proposed.covers,
-              ElementsAre("anchor_epilogue: conv add clip mul (x w three zero six -> m)",
-                          "anchor_epilogue: conv add clip mul div (x w three zero six -> y)",
-                          "elementwise_group: add clip mul div (c three zero six -> y)"));
+  EXPECT_EQ(proposed.covers, (std::vector<std::string>{
+                                 "anchor_epilogue: conv add clip mul (x w three zero six -> m)",
+                                 "anchor_epilogue: conv add clip mul div (x w three zero six -> y)",
+                                 "elementwise_group: add clip mul div (c three zero six -> y)"}));
 }
 
 TEST(ProposeCovers, WhatIsLeftBesideAnEpilogue) {
   const auto proposed =
       propose(std::string(kConv) +
               "%a = Relu(%c) name \"a\" %b = Exp(%a) name \"b\" %y = Neg(%b) name \"n\" output %y");
-  EXPECT_THAT(
-      proposed.covers,
-      ElementsAre("anchor_epilogue: conv a (x w -> a)", "anchor_epilogue: conv a b (x w -> b)",
-                  "anchor_epilogue: conv a b n (x w -> y)", "elementwise_group: a b n (c -> y)",
-                  "elementwise_group: b n (a -> y)"));
+  EXPECT_EQ(proposed.covers,
+            (std::vector<std::string>{
+                "anchor_epilogue: conv a (x w -> a)", "anchor_epilogue: conv a b (x w -> b)",
+                "anchor_epilogue: conv a b n (x w -> y)", "elementwise_group: a b n (c -> y)",
+                "elementwise_group: b n (a -> y)"}));
 }
 
 TEST(ProposeCovers, ProductsHaveTheirChannelsLast) {
@@ -121,10 +124,12 @@ TEST(ProposeCovers, ProductsHaveTheirChannelsLast) {
     %s = Add(%m, %b) name "bias"
     %y = Mul(%s, %odd) name "rows"
     output %y)");
-  EXPECT_THAT(proposed.covers, ElementsAre("anchor_epilogue: matmul bias (x w b -> s)",
-                                           "elementwise_group: bias rows (m b odd -> y)"));
-  EXPECT_THAT(proposed.reasons, ElementsAre("'rows' ends the epilogue: constant 'odd' has neither "
-                                            "one element nor one for each channel"));
+  EXPECT_EQ(proposed.covers,
+            (std::vector<std::string>{"anchor_epilogue: matmul bias (x w b -> s)",
+                                      "elementwise_group: bias rows (m b odd -> y)"}));
+  EXPECT_EQ(proposed.reasons,
+            (std::vector<std::string>{"'rows' ends the epilogue: constant 'odd' has neither "
+                                      "one element nor one for each channel"}));
 }
 
 TEST(ProposeCovers, OtherEndsOfAChain) {
@@ -132,18 +137,19 @@ TEST(ProposeCovers, OtherEndsOfAChain) {
       propose(std::string(kConv) +
               "input %z : fp32[2, 1, 2, 4, 4] %s = Add(%c, %z) name \"wide\" output %s");
   EXPECT_THAT(wider.covers, IsEmpty());
-  EXPECT_THAT(
+  EXPECT_EQ(
       wider.reasons,
-      ElementsAre(
-          "'wide' ends the epilogue: its result has another shape or dtype than the anchor's"));
+      (std::vector<std::string>{
+          "'wide' ends the epilogue: its result has another shape or dtype than the anchor's"}));
   const auto division = propose(std::string(kConv) + "%s = Div(%c, %x) name \"div\" output %s");
-  EXPECT_THAT(
-      division.reasons,
-      ElementsAre("'div' ends the epilogue: only Add, Sub and Mul may read a second tensor, 'x'"));
+  EXPECT_EQ(division.reasons,
+            (std::vector<std::string>{
+                "'div' ends the epilogue: only Add, Sub and Mul may read a second tensor, 'x'"}));
   const auto gate = propose(std::string(kConv) +
                             "input %g : fp32[n, 2, 1, 1] %s = Mul(%c, %g) name \"gate\" output %s");
-  EXPECT_THAT(gate.reasons, ElementsAre("'gate' ends the epilogue: operand 'g' has another shape "
-                                        "or dtype than the anchor's result"));
+  EXPECT_EQ(gate.reasons,
+            (std::vector<std::string>{"'gate' ends the epilogue: operand 'g' has another shape "
+                                      "or dtype than the anchor's result"}));
 }
 
 TEST(ProposeCovers, GroupsJoinBranchesOfOneShape) {
@@ -154,7 +160,7 @@ TEST(ProposeCovers, GroupsJoinBranchesOfOneShape) {
     %b = Tanh(%z) name "b"
     %y = Mul(%a, %b) name "y"
     output %y)");
-  EXPECT_THAT(proposed.covers, ElementsAre("elementwise_group: a b y (x z -> y)"));
+  EXPECT_EQ(proposed.covers, (std::vector<std::string>{"elementwise_group: a b y (x z -> y)"}));
 }
 
 TEST(ProposeCovers, GroupsStopWhereAValueIsReadOutside) {
@@ -166,8 +172,8 @@ TEST(ProposeCovers, GroupsStopWhereAValueIsReadOutside) {
     %c = Add(%b, %s) name "c"
     %y = Relu(%c) name "y"
     output %y)");
-  EXPECT_THAT(proposed.covers,
-              ElementsAre("elementwise_group: a b (x -> b)", "elementwise_group: c y (b s -> y)"))
+  EXPECT_EQ(proposed.covers, (std::vector<std::string>{"elementwise_group: a b (x -> b)",
+                                                       "elementwise_group: c y (b s -> y)"}))
       << "b, s, c would be a path that leaves and comes back";
 }
 

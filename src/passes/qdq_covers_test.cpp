@@ -15,7 +15,6 @@ namespace tessera::passes {
 namespace {
 
 using ::testing::Contains;
-using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using testing::module_of;
@@ -56,7 +55,7 @@ const std::string kConv = "input %x : int8[1, 2, 4, 4] " + kParameters +
 
 TEST(QdqCovers, AConvolutionWithItsOperandsAndResult) {
   const auto proposed = propose(kConv + "%y = QuantizeLinear(%c, %s, %z) name \"q\" output %y");
-  EXPECT_THAT(proposed.covers, ElementsAre("dx dw db conv q -> y"));
+  EXPECT_EQ(proposed.covers, (std::vector<std::string>{"dx dw db conv q -> y"}));
   EXPECT_THAT(proposed.reasons, IsEmpty());
 }
 
@@ -67,7 +66,7 @@ TEST(QdqCovers, AnEpilogueWithAResidualSum) {
       %a = Relu(%sum) name "relu"
       %y = QuantizeLinear(%a, %s, %z) name "q"
       output %y)");
-  EXPECT_THAT(proposed.covers, ElementsAre("dx dw db conv dr sum relu q -> y"));
+  EXPECT_EQ(proposed.covers, (std::vector<std::string>{"dx dw db conv dr sum relu q -> y"}));
 }
 
 TEST(QdqCovers, AGateThatReadsTheResultTwice) {
@@ -76,24 +75,25 @@ TEST(QdqCovers, AGateThatReadsTheResultTwice) {
       %m = Mul(%c, %g) name "mul"
       %y = QuantizeLinear(%m, %s, %z) name "q"
       output %y)");
-  EXPECT_THAT(proposed.covers, ElementsAre("dx dw db conv gate mul q -> y"));
+  EXPECT_EQ(proposed.covers, (std::vector<std::string>{"dx dw db conv gate mul q -> y"}));
 }
 
 TEST(QdqCovers, WithoutQuantizeLinearEveryPrefix) {
   const auto proposed = propose(kConv + "%y = Relu(%c) name \"relu\" output %y");
-  EXPECT_THAT(proposed.covers, ElementsAre("dx dw db conv -> c", "dx dw db conv relu -> y"));
+  EXPECT_EQ(proposed.covers,
+            (std::vector<std::string>{"dx dw db conv -> c", "dx dw db conv relu -> y"}));
 }
 
 TEST(QdqCovers, ElementwiseMovementAndPooling) {
   const std::string source = "input %x : int8[1, 2, 4, 4] " + kParameters +
                              "%d = DequantizeLinear(%x, %s, %z) name \"d\" ";
   const std::string result = " %y = QuantizeLinear(%v, %s, %z) name \"q\" output %y";
-  EXPECT_THAT(propose(source + "%v = Relu(%d) name \"n\"" + result).covers,
-              ElementsAre("d n q -> y"));
-  EXPECT_THAT(propose(source + "%v = Transpose(%d) name \"n\"" + result).covers,
-              ElementsAre("d n q -> y"));
-  EXPECT_THAT(propose(source + "%v = GlobalAveragePool(%d) name \"n\"" + result).covers,
-              ElementsAre("d n q -> y"));
+  EXPECT_EQ(propose(source + "%v = Relu(%d) name \"n\"" + result).covers,
+            (std::vector<std::string>{"d n q -> y"}));
+  EXPECT_EQ(propose(source + "%v = Transpose(%d) name \"n\"" + result).covers,
+            (std::vector<std::string>{"d n q -> y"}));
+  EXPECT_EQ(propose(source + "%v = GlobalAveragePool(%d) name \"n\"" + result).covers,
+            (std::vector<std::string>{"d n q -> y"}));
   EXPECT_THAT(propose(source + "%v = Softmax(%d) name \"n\"" + result).covers, IsEmpty());
 }
 

@@ -42,11 +42,11 @@ class MemoryPlanner {
       return step.opcode == Opcode::kWriteBack && step.inputs.front() == buffer;
     });
   }
-  // A node that reads the same storage through two operands, not element by element: a result in
-  // place would change the other one.
+  // A node that reads the same storage through two operands, not element by element, or one operand
+  // after the other (Sum of many): a result in place would change the other one.
   [[nodiscard]] bool reads_elsewhere(const LoweredStep& step, std::uint32_t root) const {
     const ir::Node& node = *step.item->item.nodes.front();
-    if (node.op->structure == ops::Structure::kElementwise) return false;
+    if (node.op->structure == ops::Structure::kElementwise && node.inputs.size() <= 2) return false;
     const auto in_root = [&](ir::ValueId value) {
       return std::ranges::any_of(step.inputs, [&](std::uint32_t buffer) {
         return lowered_.buffers[buffer].value == value && root_of(buffer) == root;

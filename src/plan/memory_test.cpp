@@ -94,6 +94,13 @@ TEST(Memory, NotInPlaceWhereTheOtherOperandIsTheSameStorage) {
   EXPECT_EQ(chain.storage("d"), "c");  // element by element it does not matter
 }
 
+TEST(Memory, NotInPlaceWhereOneOperandIsAddedAfterTheOther) {
+  Chain chain(
+      R"(input %x : fp32[2, 3] %a = Relu(%x) name "a" %b = Mean(%a, %a, %a) name "b" %c = Relu(%b) name "c" output %c)");
+  ASSERT_TRUE(chain.plan());
+  EXPECT_EQ(chain.storage("b"), "own");
+}
+
 TEST(Memory, AViewSharesTheStorageForAsLongAsAnyoneReadsIt) {
   Chain chain(
       R"(input %x : fp32[1, 8, 2, 2] const %s : int64[2] dense [4, 8] %a = Relu(%x) name "a" %v = Reshape(%a, %s) name "v"

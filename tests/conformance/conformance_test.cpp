@@ -99,6 +99,12 @@ void check_case(Device& device, const OpCase& op_case) {
           graph.run_error(*device.compiler, *device.runner, candidate, tolerance_of(graph, way)),
           "")
           << describe(candidate);
+    for (const backends::Candidate& candidate : offers.candidates)
+      for (const std::size_t input : graph.in_place_inputs(candidate))
+        EXPECT_EQ(graph.run_error(*device.compiler, *device.runner, candidate,
+                                  tolerance_of(graph, way), 1, input),
+                  "")
+            << describe(candidate) << " over input " << input;
   }
 }
 

@@ -209,7 +209,7 @@ std::string position_text(const Dims& dims, std::int64_t index) {
 }
 
 // The first that differs, and how many do.
-std::string floats_difference(const Elements& expected, const Tensor& found) {
+std::string floats_difference(const Elements& expected, const Tensor& found, double relative) {
   const std::vector<double> a = doubles(expected.nominal);
   const std::vector<double> b = doubles(found);
   std::vector<double> spread(a.size(), 0);
@@ -222,7 +222,8 @@ std::string floats_difference(const Elements& expected, const Tensor& found) {
   std::string first;
   std::size_t count = 0;
   for (std::size_t i = 0; i < a.size(); ++i) {
-    const double allowed = kSpreadAllowed * spread[i] + 0.1 * widest;
+    const double rounding = std::isfinite(a[i]) ? relative * std::abs(a[i]) : 0;
+    const double allowed = kSpreadAllowed * spread[i] + 0.1 * widest + rounding;
     const bool fits = std::isfinite(a[i]) && std::isfinite(b[i]) ? std::abs(a[i] - b[i]) <= allowed
                                                                  : same_kind(a[i], b[i]);
     if (fits) continue;
@@ -288,14 +289,14 @@ std::vector<DType> dtypes_of(const Evaluation& evaluation) {
   return dtypes;
 }
 
-std::string difference(const Elements& expected, const TensorView& found) {
+std::string difference(const Elements& expected, const TensorView& found, double relative) {
   const Tensor& wanted = expected.nominal;
   if (found.dtype != wanted.dtype() || found.dims != wanted.dims())
     return fmt::format("expected {}[{}], found {}[{}]", tessera::to_string(wanted.dtype()),
                        tessera::to_string(wanted.dims()), tessera::to_string(found.dtype),
                        tessera::to_string(found.dims));
   const Tensor owned = Tensor::copy_of(found);
-  return is_shaken(wanted.dtype()) ? floats_difference(expected, owned)
+  return is_shaken(wanted.dtype()) ? floats_difference(expected, owned, relative)
                                    : bytes_difference(wanted, owned);
 }
 

@@ -37,7 +37,8 @@ Result<Evaluation> evaluate(const Model& model);
 std::vector<DType> dtypes_of(const Evaluation& evaluation);
 
 // What is wrong with `found`, in words; empty where nothing is. Results that shaking has not
-// reached must be equal (zeros of either sign are), others lie within four times the spread.
-std::string difference(const Elements& expected, const TensorView& found);
+// reached must be equal (zeros of either sign are), others lie within four times the spread; all of
+// them with `relative` of their size beside that.
+std::string difference(const Elements& expected, const TensorView& found, double relative = 0);
 
 }  // namespace tessera::random_models

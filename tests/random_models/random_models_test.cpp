@@ -115,6 +115,12 @@ TEST(Difference, TheSpreadIsAllowedFourTimes) {
   EXPECT_THAT(difference(expected, floats({1, 8.1F}).nominal.view()), HasSubstr("at [1]"));
 }
 
+TEST(Difference, RoundingIsAllowedWhereItIsSaid) {
+  const Elements expected = floats({4});
+  EXPECT_EQ(difference(expected, floats({4.000001F}).nominal.view(), 1e-6), "");
+  EXPECT_THAT(difference(expected, floats({4.00001F}).nominal.view(), 1e-6), HasSubstr("at [0]"));
+}
+
 TEST(Difference, NamesTypesThatDiffer) {
   EXPECT_EQ(difference(floats({1}), floats({1, 2}).nominal.view()),
             "expected fp32[1], found fp32[2]");

@@ -14,6 +14,7 @@
 #include <cstring>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -167,8 +168,9 @@ class BackendGraph {
   [[nodiscard]] std::string run_error(backends::CompileDevice& compiler,
                                       backends::RunDevice& runner,
                                       const backends::Candidate& candidate, double tolerance,
-                                      int threads = 1) const {
-    const auto outputs = run(compiler, runner, candidate, threads);
+                                      int threads = 1,
+                                      std::optional<std::size_t> in_place = {}) const {
+    const auto outputs = run(compiler, runner, candidate, threads, in_place);
     if (!outputs) return outputs.error().to_string();
     const ir::WorkItem work = item();
     for (std::size_t i = 0; i < work.outputs.size(); ++i) {
@@ -178,11 +180,31 @@ class BackendGraph {
     return "";
   }
 
-  // The outputs, row-major and in the declared dtypes.
+  // The inputs of the item, by position, that its one output may overwrite: the op table allows it,
+  // and the candidate reads and writes one form of one size.
+  [[nodiscard]] std::vector<std::size_t> in_place_inputs(
+      const backends::Candidate& candidate) const {
+    const ir::WorkItem work = item();
+    std::vector<std::size_t> result;
+    if (work.cover != nullptr || work.outputs.size() != 1) return result;
+    const ir::Node& node = *work.nodes.front();
+    for (const std::uint8_t index : node.op->in_place_inputs) {
+      if (index >= node.inputs.size()) continue;
+      const auto input = std::find(work.inputs.begin(), work.inputs.end(), node.inputs[index]);
+      if (input == work.inputs.end()) continue;
+      const auto position = static_cast<std::size_t>(input - work.inputs.begin());
+      if (candidate.inputs[position] == candidate.outputs[0] &&
+          values_.at(*input).dims() == values_.at(work.outputs[0]).dims())
+        result.push_back(position);
+    }
+    return result;
+  }
+
+  // The outputs, row-major and in the declared dtypes; `in_place`: written over that input.
   [[nodiscard]] Result<std::vector<Tensor>> run(backends::CompileDevice& compiler,
                                                 backends::RunDevice& runner,
-                                                const backends::Candidate& candidate,
-                                                int threads) const {
+                                                const backends::Candidate& candidate, int threads,
+                                                std::optional<std::size_t> in_place = {}) const {
     const ir::WorkItem work = item();
     TESSERA_ASSIGN(const auto compiled, compiler.compile(work, candidate));
     std::vector<std::span<const std::byte>> constants;
@@ -194,22 +216,26 @@ class BackendGraph {
     std::vector<std::unique_ptr<ScopedBuffer>> buffers;
     std::vector<const std::byte*> inputs;
     std::vector<std::byte*> outputs;
+    std::vector<std::size_t> written;  // the buffer of each output
     for (std::size_t i = 0; i < work.inputs.size(); ++i) {
       if (!candidate.inputs[i]) continue;
+      if (in_place == i) written.push_back(buffers.size());
       const Tensor& value = values_.at(work.inputs[i]);
       dims.inputs.push_back(value.dims());
       TESSERA_ASSIGN(auto buffer, upload(runner, value, *candidate.inputs[i]));
       inputs.push_back(buffer->data());
       buffers.push_back(std::move(buffer));
     }
-    const std::size_t first_output = buffers.size();
     for (std::size_t i = 0; i < work.outputs.size(); ++i) {
       const Dims& output_dims = values_.at(work.outputs[i]).dims();
       dims.outputs.push_back(output_dims);
       const auto& form = candidate.outputs[i];
-      buffers.push_back(std::make_unique<ScopedBuffer>(
-          runner, layout_nbytes(form.layout, form.dtype, output_dims)));
-      outputs.push_back(buffers.back()->data());
+      if (!in_place) {
+        written.push_back(buffers.size());
+        buffers.push_back(std::make_unique<ScopedBuffer>(
+            runner, layout_nbytes(form.layout, form.dtype, output_dims)));
+      }
+      outputs.push_back(buffers[written[i]]->data());
     }
     TESSERA_ASSIGN(const auto instance, kernel->instantiate(dims, threads));
     const ScopedBuffer scratch(runner, instance->scratch_bytes());
@@ -217,8 +243,8 @@ class BackendGraph {
     TESSERA_TRY(instance->execute({inputs, outputs, scratch.data(), &parallel}));
     std::vector<Tensor> results;
     for (std::size_t i = 0; i < outputs.size(); ++i) {
-      TESSERA_ASSIGN(Tensor result, download(runner, *buffers[first_output + i],
-                                             candidate.outputs[i], dims.outputs[i]));
+      TESSERA_ASSIGN(Tensor result,
+                     download(runner, *buffers[written[i]], candidate.outputs[i], dims.outputs[i]));
       results.push_back(cast_to(result, values_.at(work.outputs[i]).dtype()));
     }
     return results;

@@ -245,6 +245,15 @@ TEST(QuantProducts, IntegerOperatorsTakeZeroPoints) {
                        conv.constant("w", conv.bytes({6, 5, 3, 3})), conv.zero(DType::kUInt8, 4)},
                       attributes({{"pads", Ints{1, 1, 1, 1}}})));
   EXPECT_EQ(conv.check(kExact), 1U);
+  for (const char* padding : {"SAME_UPPER", "SAME_LOWER", "VALID"}) {
+    QuantBench padded;
+    padded.output(
+        padded.op("ConvInteger",
+                  {padded.input("x", to_shape({1, 4, 7, 8}), DType::kUInt8),
+                   padded.constant("w", padded.bytes({6, 2, 2, 3})), padded.zero(DType::kUInt8, 4)},
+                  attributes({{"auto_pad", std::string(padding)}, {"group", std::int64_t{2}}})));
+    EXPECT_EQ(padded.check(kExact), 1U) << padding;
+  }
 }
 
 TEST(QuantProducts, LinearOperators) {

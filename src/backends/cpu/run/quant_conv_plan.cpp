@@ -60,6 +60,7 @@ Result<QuantConvPlan> plan_quant_conv(const artefact::KernelSpec& spec, Constant
   if (conv.pads.size() != 2 * spatial)
     return bad_spec(spec, fmt::format("attribute 'pads': expected {} values, found {}", 2 * spatial,
                                       conv.pads.size()));
+  conv.output_padding.assign(spatial, 0);
   conv.auto_pad = step.attributes.get_string("auto_pad", "NOTSET");
   conv.src_layout = conv.dst_layout = Layout::channels_last(static_cast<int>(rank));
   conv.src_operand = plan.quant.src.operand;

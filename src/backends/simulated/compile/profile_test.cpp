@@ -75,9 +75,9 @@ TEST(Profile, ReadsEveryKey) {
   EXPECT_EQ(conv.where[3].max, 2);
   ASSERT_EQ(profile.lacks.size(), 1U);
   EXPECT_EQ(profile.lacks[0].where[0].name, "mode");
-  EXPECT_THAT(*profile.only, ElementsAre("Conv", "Relu"));
-  EXPECT_THAT(*profile.nodes, ElementsAre("conv_*"));
-  EXPECT_THAT(profile.layouts, ElementsAre("nhwc", "nChw16c"));
+  EXPECT_EQ(*profile.only, (std::vector<std::string>{"Conv", "Relu"}));
+  EXPECT_EQ(*profile.nodes, (std::vector<std::string>{"conv_*"}));
+  EXPECT_EQ(profile.layouts, (std::vector<std::string>{"nhwc", "nChw16c"}));
   EXPECT_EQ(profile.rates.gflops.at(DType::kFp16), 2000);
   EXPECT_EQ(profile.rates.launch_us, 0);
   EXPECT_EQ(profile.rates.sync_us, 30);
@@ -87,7 +87,7 @@ TEST(Profile, ReadsEveryKey) {
   EXPECT_EQ(profile.sram_kib, 8192);
   EXPECT_EQ(profile.power.at("idle_w"), 0.1);
   EXPECT_EQ(profile.max_partitions, 3);
-  EXPECT_THAT(profile.mock.compile_fails_for, ElementsAre("a"));
+  EXPECT_EQ(profile.mock.compile_fails_for, (std::vector<std::string>{"a"}));
   EXPECT_EQ(profile.mock.run_time.at("after"), 10);
 }
 
