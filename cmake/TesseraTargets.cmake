@@ -1,5 +1,5 @@
 # How the tree's targets are made. A folder is one static library, with one test program beside it:
-#   tessera_folder(NAME DIRS dir... LINK target... [HEADERS header...] [TEST_HEADERS set] [LABELS label...])
+#   tessera_folder(NAME DIRS dir... LINK target... [HEADERS set] [LABELS label...])
 # Programs, each described by one line:
 #   tessera_test(NAME SOURCES file... LINK target... [HEADERS set] [LABELS label...])   a GoogleTest program, and a ctest of it
 #   tessera_fuzz(NAME SOURCES file... LINK target... [CORPUS dir])        a fuzz body, run for a moment by ctest
@@ -15,27 +15,11 @@ target_compile_definitions(tessera_options INTERFACE TESSERA_VERSION="${PROJECT_
 
 add_custom_target(benchmarks)
 
-# Headers that most sources read, parsed once: by each library for itself, by the tests once per set (TesseraTestHeaders).
-# clang-tidy sees the sources without them, so that each still includes what it uses.
-set(TESSERA_LIBRARY_HEADERS <algorithm> <cstdint> <functional> <map> <memory> <optional> <set> <span> <string> <string_view> <vector>
-  <fmt/format.h> <tl/expected.hpp>)
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   target_compile_options(tessera_options INTERFACE -fpch-preprocess)  # for ccache
   # Collecting garbage takes a twelfth of the compiler's time where it may not let its heap grow.
   target_compile_options(tessera_options INTERFACE "SHELL:--param ggc-min-expand=300" "SHELL:--param ggc-min-heapsize=1048576")
 endif()
-
-set(TESSERA_TEST_OPTIONS $<$<CONFIG:Release>:-O0>)  # they are compiled more often than they run
-
-# A set of headers for tests: tessera_test(... HEADERS NAME) takes it instead of parsing them.
-#   tessera_test_headers(NAME HEADERS header... LINK target...)
-function(tessera_test_headers NAME)
-  cmake_parse_arguments(ARG "" "" "HEADERS;LINK" ${ARGN})
-  add_executable(tessera_${NAME}_test_headers ${PROJECT_SOURCE_DIR}/cmake/test_headers.cpp)
-  target_link_libraries(tessera_${NAME}_test_headers PRIVATE tessera_options tessera_testing ${ARG_LINK} fmt::fmt GTest::gmock GTest::gtest)
-  target_compile_options(tessera_${NAME}_test_headers PRIVATE ${TESSERA_TEST_OPTIONS})
-  target_precompile_headers(tessera_${NAME}_test_headers PRIVATE ${TESSERA_LIBRARY_HEADERS} <cmath> <gmock/gmock.h> <gtest/gtest.h> ${ARG_HEADERS})
-endfunction()
 
 # Makes TARGET part of the build of each label's programs.
 function(tessera_label_target TARGET)
@@ -57,28 +41,18 @@ function(tessera_test_properties NAME)
     ENVIRONMENT "${environment}")
 endfunction()
 
-# Compiles TARGET as tests are, with the headers of a set; `library` where none is named.
-function(tessera_compile_as_test TARGET)
-  if(NOT ARGN)
-    set(ARGN library)
-  endif()
-  target_link_libraries(${TARGET} PRIVATE tessera_options tessera_testing fmt::fmt GTest::gmock GTest::gtest)
-  target_compile_options(${TARGET} PRIVATE ${TESSERA_TEST_OPTIONS})
-  target_precompile_headers(${TARGET} REUSE_FROM tessera_${ARGN}_test_headers)
-endfunction()
-
 function(tessera_test NAME)
   cmake_parse_arguments(ARG "" "HEADERS" "SOURCES;LINK;LABELS" ${ARGN})
   add_executable(${NAME} ${ARG_SOURCES})
-  target_link_libraries(${NAME} PRIVATE ${ARG_LINK} GTest::gtest_main)
-  tessera_compile_as_test(${NAME} ${ARG_HEADERS})
+  target_link_libraries(${NAME} PRIVATE tessera_options tessera_testing ${ARG_LINK} fmt::fmt GTest::gmock GTest::gtest GTest::gtest_main)
+  target_compile_options(${NAME} PRIVATE ${TESSERA_TEST_OPTIONS})
+  if(NOT ARG_HEADERS)
+    set(ARG_HEADERS library)
+  endif()
+  target_precompile_headers(${NAME} REUSE_FROM tessera_${ARG_HEADERS}_test_headers)
   add_test(NAME ${NAME} COMMAND ${NAME})
   tessera_test_properties(${NAME} ${ARG_LABELS})
   tessera_label_target(${NAME} ${ARG_LABELS})
-endfunction()
-
-function(tessera_precompile TARGET)
-  target_precompile_headers(${TARGET} PRIVATE ${TESSERA_LIBRARY_HEADERS} ${ARGN})
 endfunction()
 
 function(tessera_script_test NAME)
@@ -113,7 +87,10 @@ function(tessera_bench NAME)
 endfunction()
 
 function(tessera_folder NAME)
-  cmake_parse_arguments(ARG "" "TEST_HEADERS" "DIRS;HEADERS;LINK;LABELS" ${ARGN})
+  cmake_parse_arguments(ARG "" "HEADERS" "DIRS;LINK;LABELS" ${ARGN})
+  if(NOT ARG_HEADERS)
+    set(ARG_HEADERS library)
+  endif()
   set(sources)
   set(tests)
   foreach(dir IN LISTS ARG_DIRS)
@@ -132,10 +109,10 @@ function(tessera_folder NAME)
   else()
     add_library(tessera_${NAME} STATIC ${sources})
     target_link_libraries(tessera_${NAME} PUBLIC tessera_options ${ARG_LINK})
-    tessera_precompile(tessera_${NAME} ${ARG_HEADERS})
+    target_precompile_headers(tessera_${NAME} REUSE_FROM tessera_${ARG_HEADERS}_headers)
   endif()
   if(TESSERA_TESTS AND tests)
-    tessera_test(tessera_${NAME}_test SOURCES ${tests} LINK tessera_${NAME} HEADERS ${ARG_TEST_HEADERS}
+    tessera_test(tessera_${NAME}_test SOURCES ${tests} LINK tessera_${NAME} HEADERS ${ARG_HEADERS}
       LABELS ${ARG_LABELS} ${NAME})
   endif()
 endfunction()

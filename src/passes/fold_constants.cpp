@@ -39,6 +39,17 @@ std::optional<std::int64_t> expected_bytes(const ir::Graph& graph, const ir::Nod
   return bytes;
 }
 
+// The weights of a product or a convolution: backends pack them, and choose faster kernels, where
+// they are constants.
+bool makes_weights(const ir::Graph& graph, const ir::Node& node) {
+  return std::ranges::any_of(node.outputs, [&](ir::ValueId id) {
+    if (id == ir::kNoValue) return false;
+    return std::ranges::any_of(graph.uses(id), [&](const ir::Graph::Use& use) {
+      return use.index > 0 && use.node->op->structure == ops::Structure::kContraction;
+    });
+  });
+}
+
 // Why the node stays; empty where it is folded.
 std::string refusal(const PassContext& context, const ir::Graph& graph, const ir::Node& node) {
   std::int64_t input_bytes = 0;
@@ -47,11 +58,14 @@ std::string refusal(const PassContext& context, const ir::Graph& graph, const ir
   }
   const auto bytes = expected_bytes(graph, node);
   if (!bytes) return input_bytes <= kSmallBytes ? "" : "the size of the result depends on the data";
-  if (*bytes > context.options.fold_limit_bytes) {
+  const bool weights = *bytes > kSmallBytes && makes_weights(graph, node);
+  const std::int64_t limit =
+      weights ? context.options.fold_weights_limit_bytes : context.options.fold_limit_bytes;
+  if (*bytes > limit) {
     return "the result takes " + std::to_string(*bytes) + " bytes; the limit is " +
-           std::to_string(context.options.fold_limit_bytes);
+           std::to_string(limit);
   }
-  if (*bytes > kSmallBytes && *bytes / kMaxGrowth > input_bytes) {
+  if (!weights && *bytes > kSmallBytes && *bytes / kMaxGrowth > input_bytes) {
     return "the result takes " + std::to_string(*bytes) + " bytes, its inputs only " +
            std::to_string(input_bytes);
   }

@@ -56,6 +56,21 @@ TEST(FoldConstants, DeclinesLargeResults) {
   EXPECT_EQ(result.notes[0].reason, "the result takes 204800 bytes; the limit is 100000");
 }
 
+TEST(FoldConstants, WeightsMayBeLarge) {
+  const std::string statements = R"(
+    input %x : fp32[1, 200]
+    const %shape : int64[2] dense [200, 256]
+    %w = ConstantOfShape(%shape) name "weights"
+    %y = MatMul(%x, %w)
+    output %y)";
+  EXPECT_EQ(run_passes(statements, {kFold}).module.methods[0].graph.nodes().size(), 1U);
+  PassOptions options;
+  options.fold_weights_limit_bytes = 100000;
+  const auto result = run_passes(statements, {kFold}, options);
+  ASSERT_EQ(result.notes.size(), 1U);
+  EXPECT_EQ(result.notes[0].reason, "the result takes 204800 bytes; the limit is 100000");
+}
+
 TEST(FoldKnownShapes, TurnsFixedSizesIntoConstants) {
   const auto result = run_passes(R"(
     input %x : fp32[n, 6]

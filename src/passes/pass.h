@@ -26,6 +26,8 @@ struct PassOptions {
   std::set<std::string, std::less<>> disabled;  // names of passes that are left out
   std::int64_t fold_limit_bytes = std::int64_t{16}
                                   << 20;  // a folded constant is at most that large
+  std::int64_t fold_weights_limit_bytes = std::int64_t{1}
+                                          << 30;  // weights of a product or a convolution
   bool exact = false;  // nothing that may change a result by more than the sign of a zero
 };
 

@@ -58,6 +58,8 @@ class Package(unittest.TestCase):
         run("cmake", "--install", BUILD, "--prefix", cls.prefix)
         run(
             "cmake",
+            "-G",
+            "Ninja",
             "-S",
             ROOT / "examples/consumer",
             "-B",

@@ -1,0 +1,1 @@
+// Targets that have it make the precompiled headers of others, and do nothing else.
