@@ -79,9 +79,10 @@ def key_of(source, command, build, settings):
     return digest.hexdigest()
 
 
-def without_precompiled(command):
-    """The command as if there were no precompiled headers: clang cannot read those of g++."""
-    return re.sub(r" -Winvalid-pch| -fpch-preprocess| -include \S*cmake_pch\.hxx", "", command)
+def for_clang(command):
+    """The command without what g++ alone understands: its precompiled headers, the parameters of its garbage collector."""
+    only_gcc = r" -Winvalid-pch| -fpch-preprocess| -include \S*cmake_pch\.hxx| --param ggc-\S+"
+    return re.sub(only_gcc, "", command)
 
 
 def wanted(entries, files):
@@ -95,7 +96,7 @@ def wanted(entries, files):
             top in source.parents for top in (ROOT / "src", ROOT / "tools")
         ) or source.name.endswith("_test.cpp"):
             continue
-        chosen.append((source, without_precompiled(entry["command"])))
+        chosen.append((source, for_clang(entry["command"])))
     return sorted(set(chosen))
 
 
@@ -168,7 +169,7 @@ def main():
     work = [(source, key) for source, key in keyed if not is_clean(cache, key)]
     with tempfile.TemporaryDirectory() as commands:
         for entry in entries:
-            entry["command"] = without_precompiled(entry["command"])
+            entry["command"] = for_clang(entry["command"])
         Path(commands, "compile_commands.json").write_text(json.dumps(entries))
         bad = look_at(work, commands, arguments.jobs, cache)
     forget_old(cache)
