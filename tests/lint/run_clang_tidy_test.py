@@ -11,6 +11,9 @@ import unittest
 from pathlib import Path
 
 ROOT = Path(os.environ.get("TESSERA_SOURCE_DIR", Path(__file__).resolve().parents[2]))
+sys.path.insert(0, str(ROOT / "scripts"))
+
+import run_clang_tidy  # noqa: E402
 
 FAKE_TOOL = """#!/bin/sh
 case "$1" in --version) echo version 1; exit 0;; esac
@@ -97,6 +100,10 @@ class RunClangTidy(unittest.TestCase):
         self.assertEqual(self.run_tool(), (1, ["a.cpp", "b.cpp"]))
         self.assertIn("src/base/b.cpp: bad", self.output)
         self.assertEqual(self.run_tool(), (1, ["b.cpp"]))
+
+    def test_clang_is_spared_what_only_gcc_understands(self):
+        command = "g++ -O2 -fpch-preprocess --param ggc-min-expand=300 --param ggc-min-heapsize=1 -Winvalid-pch -include /b/cmake_pch.hxx -c a.cpp"
+        self.assertEqual(run_clang_tidy.for_clang(command), "g++ -O2 -c a.cpp")
 
 
 if __name__ == "__main__":
