@@ -71,7 +71,7 @@ class Reducer {
     const EdgeView view(net_, edge, var);
     Network::Table least(view.rows(), kForbidden);
     for (std::size_t row = 0; row < view.rows(); ++row) {
-      for (std::size_t column = 0; column < view.columns(); ++column) {
+      for (std::size_t column = 0; column < view.columns() && least[row] > 0; ++column) {
         least[row] = std::min(least[row], view.at(row, column));
       }
     }

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <limits>
 #include <optional>
 #include <string>
@@ -106,6 +107,73 @@ TEST(Sweep, KeepsCostsAndBoundsThem) {
     }
     std::uint64_t work = 0;
     EXPECT_GE(cost_of(swept, decode(swept, work)), best.cost);
+  }
+}
+
+// Calls `check(positions)` for every assignment.
+template <typename Check>
+void for_each_assignment(const Network& network, const Check& check) {
+  std::vector<std::uint32_t> positions(network.vars.size(), 0);
+  for (std::size_t i = 0; i < positions.size();) {
+    if (i == 0) check(positions);
+    if (::testing::Test::HasFatalFailure()) return;
+    if (++positions[i] < network.vars[i].values.size()) {
+      i = 0;
+    } else {
+      positions[i++] = 0;
+    }
+  }
+}
+
+// With forbidden choices, and a top that some assignments reach: those below it keep their cost,
+// none of the others falls below it.
+TEST(Sweep, KeepsCostsBelowTheTop) {
+  unsigned below = 0;
+  unsigned above = 0;
+  for (unsigned seed = 0; seed < 300; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    Network whole = network_of(random_problem(seed));
+    if (whole.vars.size() > 7) continue;
+    std::vector<std::uint32_t> some(whole.vars.size(), 0);
+    whole.top = std::max(Cost{1}, std::min(whole.top, cost_of(whole, some)));
+    Network swept = whole;
+    for (unsigned i = 0; i < 1 + seed % 5 && !swept.infeasible(); ++i) sweep(swept);
+    if (!swept.infeasible() && seed % 2 == 0) improve_bound(swept, 3, 1'000'000);
+    for_each_assignment(whole, [&](const std::vector<std::uint32_t>& positions) {
+      const Cost cost = cost_of(whole, positions);
+      if (cost >= whole.top) {
+        ++above;
+        ASSERT_GE(cost_of(swept, positions), whole.top);
+      } else {
+        ++below;
+        ASSERT_FALSE(swept.infeasible());
+        ASSERT_EQ(cost_of(swept, positions), cost);
+      }
+    });
+  }
+  EXPECT_GT(below, 1000U);
+  EXPECT_GT(above, 1000U);
+}
+
+// No sum overflows where costs are as large as the largest top allows.
+TEST(Sweep, KeepsTheLargestCosts) {
+  for (unsigned seed = 0; seed < 20; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    Network whole = network_of(random_dense_problem(seed, 6, 3));
+    const Cost factor = kForbidden / 4 / whole.top;
+    whole.top = kForbidden / 4;
+    for (Network::Var& var : whole.vars) {
+      for (Cost& cost : var.unary) cost *= factor;
+    }
+    for (std::uint32_t edge = 0; edge < whole.edges.size(); ++edge) {
+      for (Cost& cost : whole.mutable_table(edge)) cost *= factor;
+    }
+    Network swept = whole;
+    improve_bound(swept, 200, 10'000'000);
+    ASSERT_FALSE(swept.infeasible());
+    for_each_assignment(whole, [&](const std::vector<std::uint32_t>& positions) {
+      ASSERT_EQ(cost_of(swept, positions), cost_of(whole, positions));
+    });
   }
 }
 
