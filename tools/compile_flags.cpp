@@ -4,8 +4,8 @@
 
 #include <CLI/CLI.hpp>
 #include <charconv>
-#include <thread>
 
+#include "base/processors.h"
 #include "console.h"
 
 namespace tessera::tools {
@@ -178,9 +178,7 @@ Result<compiler::CompileOptions> to_options(const CompileFlags& flags) {
   if (flags.threads < 0)
     return fail(ErrorCode::kInvalidArgument,
                 fmt::format("--threads: expected at least 1, found {}", flags.threads));
-  options.threads = flags.threads > 0
-                        ? flags.threads
-                        : static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
+  options.threads = flags.threads > 0 ? flags.threads : usable_processors();
   options.precision = dtype_from_string(flags.precision);
   if (options.precision != DType::kFp32 && options.precision != DType::kBf16 &&
       options.precision != DType::kFp16)

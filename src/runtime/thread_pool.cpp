@@ -1,14 +1,16 @@
 #include "runtime/thread_pool.h"
 
+#include <algorithm>
 #include <chrono>
 
 namespace tessera::runtime {
 namespace {
 
-constexpr int kSpinRounds = 4000;    // about 40 to 100 us of pauses before a worker sleeps
-constexpr int kJoinsPerWindow = 64;  // joins between two decisions on the number of threads
-constexpr double kLostShareToLower = 0.3;
-constexpr int kWindowsUntilProbe = 16;  // windows at fewer threads before one more is tried
+constexpr int kSpinRounds = 4000;  // about 40 to 100 us of pauses before a worker sleeps
+// Between two looks at the machine: long enough for a look to cost nothing, with all threads; and
+// for idle times in ticks of 10 ms, with fewer.
+constexpr std::int64_t kLookNs = 4'000'000;
+constexpr std::int64_t kIdleLookNs = 10'000'000;
 
 void pause() {
 #if defined(__x86_64__) || defined(__i386__)
@@ -31,9 +33,18 @@ std::int64_t now_ns() {
 
 }  // namespace
 
-ThreadPool::ThreadPool(int threads) : active_(threads < 1 ? 1 : threads) {
+ThreadPool::ThreadPool(int threads)
+    : ids_(static_cast<std::size_t>(std::max(threads - 1, 0))),
+      active_(std::max(threads, 1)),
+      governor_(std::max(threads, 1)) {
   for (int worker = 1; worker < threads; ++worker)
     workers_.emplace_back([this, worker] { work(worker); });
+  std::vector<pid_t> started;
+  for (std::atomic<pid_t>& id : ids_) {
+    id.wait(0);
+    started.push_back(id.load());
+  }
+  if (!workers_.empty()) watch_.watch(started);
 }
 
 ThreadPool::~ThreadPool() {
@@ -68,6 +79,9 @@ void ThreadPool::take_chunks(const backends::FunctionRef<void(std::int64_t)>& bo
 }
 
 void ThreadPool::work(int worker) {
+  std::atomic<pid_t>& id = ids_[static_cast<std::size_t>(worker - 1)];
+  id.store(own_thread_id());
+  id.notify_one();
   std::uint64_t seen = 0;
   while (true) {
     seen = await_job(seen);
@@ -86,7 +100,6 @@ void ThreadPool::run(std::int64_t chunks, backends::FunctionRef<void(std::int64_
     for (std::int64_t chunk = 0; chunk < chunks; ++chunk) body(chunk);
     return;
   }
-  const std::int64_t start_ns = now_ns();
   body_ = &body;
   chunks_ = chunks;
   done_.store(0);
@@ -94,7 +107,6 @@ void ThreadPool::run(std::int64_t chunks, backends::FunctionRef<void(std::int64_
   epoch_.fetch_add(1);  // open
   if (sleeping_.load() > 0) epoch_.notify_all();
   take_chunks(body, chunks);
-  const std::int64_t own_end_ns = now_ns();
   // Where more threads than cores share the machine, the one waited for may need this core: hence
   // the yield after a while.
   const auto await = [](auto&& reached) {
@@ -104,26 +116,17 @@ void ThreadPool::run(std::int64_t chunks, backends::FunctionRef<void(std::int64_
   await([&] { return done_.load(std::memory_order_acquire) == chunks; });
   epoch_.fetch_add(1);  // closed
   await([&] { return inside_.load() == 0; });
-  adapt(own_end_ns - start_ns, now_ns() - own_end_ns);
+  look_at_machine();
 }
 
-void ThreadPool::adapt(std::int64_t busy_ns, std::int64_t lost_ns) {
-  window_busy_ns_ += busy_ns;
-  window_lost_ns_ += lost_ns;
-  if (++window_joins_ < kJoinsPerWindow) return;
-  const int all = static_cast<int>(workers_.size()) + 1;
-  const int active = active_.load(std::memory_order_relaxed);
-  if (static_cast<double>(window_lost_ns_) >
-          kLostShareToLower * static_cast<double>(window_busy_ns_ + window_lost_ns_) &&
-      active > 1) {
-    active_.store(active - 1, std::memory_order_relaxed);
-    windows_until_probe_ = kWindowsUntilProbe;
-  } else if (active < all && --windows_until_probe_ <= 0) {
-    active_.store(active + 1, std::memory_order_relaxed);
-    windows_until_probe_ = kWindowsUntilProbe;
-  }
-  window_busy_ns_ = window_lost_ns_ = 0;
-  window_joins_ = 0;
+void ThreadPool::look_at_machine() {
+  const std::int64_t time_ns = now_ns();
+  if (time_ns < next_look_ns_) return;
+  const int active = governor_.active();
+  const bool lowered = active <= static_cast<int>(workers_.size());
+  governor_.observe(watch_.use(time_ns, static_cast<std::size_t>(active - 1), lowered));
+  active_.store(governor_.active(), std::memory_order_relaxed);
+  next_look_ns_ = time_ns + (active > 1 ? kLookNs : kIdleLookNs);
 }
 
 }  // namespace tessera::runtime

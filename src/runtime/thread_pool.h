@@ -10,6 +10,8 @@
 #include <vector>
 
 #include "backends/run_interface.h"
+#include "runtime/machine_watch.h"
+#include "runtime/thread_governor.h"
 
 namespace tessera::runtime {
 
@@ -29,8 +31,9 @@ class ThreadPool final : public backends::Parallel {
   std::uint64_t await_job(std::uint64_t seen);
   void take_chunks(const backends::FunctionRef<void(std::int64_t)>& body, std::int64_t chunks);
   void work(int worker);
-  void adapt(std::int64_t busy_ns, std::int64_t lost_ns);
+  void look_at_machine();
 
+  std::vector<std::atomic<pid_t>> ids_;  // of the workers, 0 until they run
   std::vector<std::thread> workers_;
   // One job at a time, open while the epoch is even; it starts closed. Body and chunks change only
   // while it is closed and nobody is inside.
@@ -44,11 +47,9 @@ class ThreadPool final : public backends::Parallel {
   std::atomic<int> sleeping_{0};
   // How many threads take part now, the caller included; changed by the caller only.
   std::atomic<int> active_{1};
-  // Windows of joins: time in them, and time that the caller waited for others at their end.
-  std::int64_t window_busy_ns_ = 0;
-  std::int64_t window_lost_ns_ = 0;
-  int window_joins_ = 0;
-  int windows_until_probe_ = 0;
+  ThreadGovernor governor_;
+  MachineWatch watch_;
+  std::int64_t next_look_ns_ = 0;
 };
 
 }  // namespace tessera::runtime

@@ -4,12 +4,12 @@
 
 #include <algorithm>
 #include <array>
-#include <thread>
 
 #include "backends/cpu/compile/families.h"
 #include "backends/cpu/run/cpu_features.h"
 #include "backends/cpu/run/elementwise_program.h"
 #include "backends/cpu/run/onednn_shim.h"
+#include "base/processors.h"
 
 namespace tessera::backends {
 namespace {
@@ -162,8 +162,7 @@ class CpuDevice final : public CompileDevice {
     info_.name = "cpu";
     info_.backend = "cpu";
     info_.memory = "host";
-    info_.rates =
-        default_rates(static_cast<int>(std::max(1U, std::thread::hardware_concurrency())));
+    info_.rates = default_rates(usable_processors());
   }
 
   [[nodiscard]] const DeviceInfo& info() const override { return info_; }

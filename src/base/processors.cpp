@@ -1,0 +1,61 @@
+#include "base/processors.h"
+
+#include <sched.h>
+
+#include <algorithm>
+#include <charconv>
+#include <filesystem>
+#include <fstream>
+#include <limits>
+#include <string>
+#include <thread>
+
+namespace tessera {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string first_line(const fs::path& path) {
+  std::ifstream file(path);
+  std::string line;
+  std::getline(file, line);
+  return line;
+}
+
+// A limit of any group around this process's counts.
+int quota_of_groups() {
+  const std::string own = first_line("/proc/self/cgroup");  // "0::/a/b"
+  const std::size_t path = own.find('/');
+  int least = std::numeric_limits<int>::max();
+  if (path == std::string::npos) return least;
+  const fs::path root = "/sys/fs/cgroup";
+  for (fs::path group = own.substr(path);; group = group.parent_path()) {
+    const fs::path file = root / group.relative_path() / "cpu.max";
+    if (const auto quota = quota_processors(first_line(file))) least = std::min(least, *quota);
+    if (!group.has_relative_path()) return least;
+  }
+}
+
+}  // namespace
+
+std::optional<int> quota_processors(std::string_view cpu_max) {
+  long long quota_us = 0;
+  long long period_us = 0;
+  const char* end = cpu_max.data() + cpu_max.size();
+  const auto quota = std::from_chars(cpu_max.data(), end, quota_us);
+  if (quota.ec != std::errc() || quota.ptr == end || *quota.ptr != ' ') return std::nullopt;
+  const auto period = std::from_chars(quota.ptr + 1, end, period_us);
+  if (period.ec != std::errc() || quota_us <= 0 || period_us <= 0) return std::nullopt;
+  return static_cast<int>(
+      std::min<long long>((quota_us - 1) / period_us + 1, std::numeric_limits<int>::max()));
+}
+
+int usable_processors() {
+  cpu_set_t mask;
+  const int allowed = sched_getaffinity(0, sizeof mask, &mask) == 0
+                          ? CPU_COUNT(&mask)
+                          : static_cast<int>(std::thread::hardware_concurrency());
+  return std::clamp(allowed, 1, quota_of_groups());
+}
+
+}  // namespace tessera

@@ -1,0 +1,18 @@
+#pragma once
+
+// The processors that this process may use.
+
+#include <optional>
+#include <string_view>
+
+namespace tessera {
+
+// At least 1: those of the affinity mask, at most the quota of the control group (cpu.max, rounded
+// up).
+int usable_processors();
+
+// The quota in a control group's cpu.max ("QUOTA PERIOD" in microseconds), in processors, rounded
+// up. Nothing for "max", or what is no quota.
+std::optional<int> quota_processors(std::string_view cpu_max);
+
+}  // namespace tessera

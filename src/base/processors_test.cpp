@@ -1,0 +1,33 @@
+#include "base/processors.h"
+
+#include <gtest/gtest.h>
+#include <sched.h>
+
+namespace tessera {
+namespace {
+
+TEST(Processors, ReadsTheQuotaOfAGroup) {
+  EXPECT_EQ(quota_processors("200000 100000"), 2);
+  EXPECT_EQ(quota_processors("150000 100000"), 2);
+  EXPECT_EQ(quota_processors("10000 100000"), 1);
+  EXPECT_EQ(quota_processors("9223372036854775807 1"), 2147483647);
+  for (const auto* none : {"max 100000", "", "100000", "100000 ", "0 100000", "-1 100000", "5 0"})
+    EXPECT_EQ(quota_processors(none), std::nullopt) << none;
+}
+
+TEST(Processors, RespectsTheAffinityMask) {
+  cpu_set_t before;
+  ASSERT_EQ(sched_getaffinity(0, sizeof before, &before), 0);
+  EXPECT_GE(usable_processors(), 1);
+  EXPECT_LE(usable_processors(), CPU_COUNT(&before));
+  cpu_set_t one;
+  CPU_ZERO(&one);
+  for (int cpu = 0; CPU_COUNT(&one) == 0; ++cpu)
+    if (CPU_ISSET(cpu, &before)) CPU_SET(cpu, &one);
+  ASSERT_EQ(sched_setaffinity(0, sizeof one, &one), 0);
+  EXPECT_EQ(usable_processors(), 1);
+  ASSERT_EQ(sched_setaffinity(0, sizeof before, &before), 0);
+}
+
+}  // namespace
+}  // namespace tessera
