@@ -49,6 +49,7 @@ ThreadPool::ThreadPool(int threads)
 
 ThreadPool::~ThreadPool() {
   stopping_.store(true);
+  set_active(static_cast<int>(workers_.size()) + 1);
   epoch_.fetch_add(1);
   epoch_.notify_all();
   for (std::thread& worker : workers_) worker.join();
@@ -86,7 +87,7 @@ void ThreadPool::work(int worker) {
   while (true) {
     seen = await_job(seen);
     if (stopping_.load(std::memory_order_acquire)) return;
-    if (worker >= active_.load(std::memory_order_relaxed)) continue;
+    if (park(worker)) continue;
     // Once inside under an open epoch, the job stays as it is until this worker has left: run()
     // closes the epoch first and then waits for inside_ to fall to zero.
     inside_.fetch_add(1);
@@ -119,13 +120,26 @@ void ThreadPool::run(std::int64_t chunks, backends::FunctionRef<void(std::int64_
   look_at_machine();
 }
 
+void ThreadPool::set_active(int threads) {
+  active_.store(threads);
+  active_.notify_all();
+}
+
+// Where this worker is one too many: sleeps until it may take part, and is true.
+bool ThreadPool::park(int worker) {
+  int active = active_.load();
+  if (worker < active) return false;
+  for (; worker >= active; active = active_.load()) active_.wait(active);
+  return true;
+}
+
 void ThreadPool::look_at_machine() {
   const std::int64_t time_ns = now_ns();
   if (time_ns < next_look_ns_) return;
   const int active = governor_.active();
   const bool lowered = active <= static_cast<int>(workers_.size());
   governor_.observe(watch_.use(time_ns, static_cast<std::size_t>(active - 1), lowered));
-  active_.store(governor_.active(), std::memory_order_relaxed);
+  if (governor_.active() != active) set_active(governor_.active());
   next_look_ns_ = time_ns + (active > 1 ? kLookNs : kIdleLookNs);
 }
 

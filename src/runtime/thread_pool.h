@@ -31,6 +31,8 @@ class ThreadPool final : public backends::Parallel {
   std::uint64_t await_job(std::uint64_t seen);
   void take_chunks(const backends::FunctionRef<void(std::int64_t)>& body, std::int64_t chunks);
   void work(int worker);
+  bool park(int worker);
+  void set_active(int threads);
   void look_at_machine();
 
   std::vector<std::atomic<pid_t>> ids_;  // of the workers, 0 until they run

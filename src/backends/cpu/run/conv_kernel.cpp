@@ -96,7 +96,7 @@ std::vector<ConvPlan::Piece> ConvInstance::cut(int threads) const {
   const ConvPlan::Piece whole = plan.whole(dst());
   const std::int64_t batch = dst()[0];
   std::vector<ConvPlan::Piece> pieces;
-  const std::int64_t wanted = threads <= 1 || numel(dst()) < 4096 ? 1 : std::int64_t{2} * threads;
+  const std::int64_t wanted = threads <= 1 || numel(dst()) < 4096 ? 1 : std::int64_t{threads};
   if (wanted == 1) return {whole};
   if (batch >= threads) {
     const std::int64_t parts = std::min(batch, wanted);

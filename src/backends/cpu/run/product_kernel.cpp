@@ -141,8 +141,7 @@ Status ProductInstance::build(const InstanceDims& dims, int threads) {
   const std::int64_t count = cut == Cut::kRows      ? problem.dst.dims[0]
                              : cut == Cut::kColumns ? problem.dst.dims[1]
                                                     : 1;
-  const std::int64_t parts =
-      cut == Cut::kNone ? 1 : std::min<std::int64_t>(count, std::int64_t{2} * threads);
+  const std::int64_t parts = cut == Cut::kNone ? 1 : std::min<std::int64_t>(count, threads);
   for (std::int64_t i = 0; i < parts; ++i) {
     const ChunkRange range = chunk_range(count, parts, i, count >= 64 ? 8 : 1);
     if (range.begin < range.end) TESSERA_TRY(add_chunk(dims, problem, cut, range));

@@ -212,7 +212,7 @@ struct Share {
 
 Share share_out(std::int64_t rows, std::int64_t panels, std::int64_t work, int threads) {
   if (threads <= 1 || work < 200000) return {};
-  const std::int64_t wanted = std::int64_t{2} * threads;
+  const std::int64_t wanted = threads;
   Share share;
   share.row_parts = std::clamp<std::int64_t>(rows / 6, 1, wanted);
   if (share.row_parts < wanted)

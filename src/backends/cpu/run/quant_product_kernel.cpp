@@ -46,7 +46,7 @@ Cut cut_for(const QuantProductPlan::Sizes& sizes, std::int64_t panels, bool pack
   Cut cut{sizes.batch, 1, 1};
   const std::int64_t work = sizes.batch * sizes.rows * sizes.depth * sizes.columns;
   if (threads <= 1 || work < 200000) return cut;
-  const std::int64_t wanted = std::int64_t{2} * threads;
+  const std::int64_t wanted = threads;
   if (sizes.batch < wanted)
     cut.rows = std::clamp<std::int64_t>(sizes.rows / 6, 1, wanted / sizes.batch);
   if (packed && cut.batch * cut.rows < wanted)

@@ -75,7 +75,7 @@ ChunkRange chunk_range(std::int64_t count, std::int64_t chunks, std::int64_t ind
 
 std::int64_t chunk_count(std::int64_t count, std::int64_t grain, int threads) {
   if (threads <= 1) return 1;
-  return std::clamp<std::int64_t>(count / grain, 1, std::int64_t{2} * threads);
+  return std::clamp<std::int64_t>(count / grain, 1, threads);
 }
 
 tl::unexpected<Error> bad_spec(const artefact::KernelSpec& spec, std::string expected_found) {

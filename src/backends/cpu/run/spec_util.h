@@ -51,7 +51,8 @@ ChunkRange chunk_range(std::int64_t count, std::int64_t chunks, std::int64_t ind
                        std::int64_t unit = 1);
 
 // How many chunks for work over `count` elements: 1 on one thread or for less than two grains, else
-// up to twice the threads.
+// up to one per thread: more cost more than their balance gains, and the pool adapts to taken
+// cores.
 std::int64_t chunk_count(std::int64_t count, std::int64_t grain, int threads);
 
 inline const float* floats(const std::byte* data) {
