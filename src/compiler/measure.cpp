@@ -20,6 +20,7 @@ using Clock = std::chrono::steady_clock;
 constexpr std::size_t kMinSamples = 5;
 constexpr std::size_t kMaxSamples = 25;
 constexpr double kMinTotalUs = 3000;
+constexpr double kMaxBusyUs = 100'000;
 
 double elapsed_us(Clock::time_point since) {
   return std::chrono::duration<double, std::micro>(Clock::now() - since).count();
@@ -70,11 +71,11 @@ class Operand {
   backends::DeviceBuffer buffer_;
 };
 
-plan::CostEntry summarize(std::vector<double> samples_us) {
+plan::CostEntry summarize(std::vector<double> samples_us, bool busy) {
   std::ranges::sort(samples_us);
   const std::size_t count = samples_us.size();
   return {samples_us[count / 2], samples_us[count * 3 / 4] - samples_us[count / 4],
-          static_cast<int>(count)};
+          static_cast<int>(count), busy};
 }
 
 }  // namespace
@@ -82,6 +83,7 @@ plan::CostEntry summarize(std::vector<double> samples_us) {
 Measurer::Measurer(plan::Target& target, int threads, double budget_s, std::stop_token cancel,
                    std::function<void(double)> progress)
     : target_(target),
+      threads_(threads),
       pool_(threads),
       budget_s_(budget_s),
       cancel_(std::move(cancel)),
@@ -139,27 +141,45 @@ Result<plan::CostEntry> Measurer::time_kernel(backends::RunDevice& device,
     dims.outputs.push_back(operand.dims());
     outputs.push_back(std::move(operand));
   }
-  TESSERA_ASSIGN(const auto instance, loaded->instantiate(dims, pool_.threads()));
+  TESSERA_ASSIGN(const auto instance, loaded->instantiate(dims, threads_));
   TESSERA_ASSIGN(const auto scratch, device.allocate(instance->scratch_bytes()));
   std::vector<const std::byte*> input_pointers;
   std::vector<std::byte*> output_pointers;
   for (const Operand& operand : inputs) input_pointers.push_back(operand.data());
   for (const Operand& operand : outputs) output_pointers.push_back(operand.data());
   const backends::ExecuteArgs args{input_pointers, output_pointers, scratch.data, &pool_};
-  Status status = instance->execute(args);
+  bool busy = false;
+  auto samples_us = sample(*instance, args, busy);
+  device.release(scratch);
+  if (!samples_us) return tl::unexpected(std::move(samples_us).error());
+  return summarize(*std::move(samples_us), busy);
+}
+
+Result<std::vector<double>> Measurer::sample(backends::KernelInstance& instance,
+                                             const backends::ExecuteArgs& args, bool& busy) {
+  TESSERA_TRY(instance.execute(args));
   std::vector<double> samples_us;
-  for (double total_us = 0; status && samples_us.size() < kMaxSamples &&
+  std::vector<double> busy_us;
+  double busy_total_us = 0;
+  for (double total_us = 0; samples_us.size() < kMaxSamples &&
                             (samples_us.size() < kMinSamples || total_us < kMinTotalUs);) {
     const auto begin = Clock::now();
-    status = instance->execute(args);
-    samples_us.push_back(elapsed_us(begin));
-    total_us += samples_us.back();
+    TESSERA_TRY(instance.execute(args));
+    const double time_us = elapsed_us(begin);
+    if (pool_.threads() < threads_) {
+      if (busy_us.size() < kMaxSamples) busy_us.push_back(time_us);
+      busy_total_us += time_us;
+      if (busy_total_us > kMaxBusyUs) break;
+      continue;
+    }
+    samples_us.push_back(time_us);
+    total_us += time_us;
     if (samples_us.size() >= 3 && total_us > 40 * kMinTotalUs)
       break;  // a slow kernel is known well enough
   }
-  device.release(scratch);
-  TESSERA_TRY(status);
-  return summarize(std::move(samples_us));
+  busy = samples_us.size() < 3;
+  if (busy) samples_us.insert(samples_us.end(), busy_us.begin(), busy_us.end());
+  return samples_us;
 }
 
 }  // namespace tessera::compiler

@@ -8,6 +8,7 @@
 #include <memory>
 #include <stop_token>
 #include <string>
+#include <vector>
 
 #include "backends/run_interface.h"
 #include "plan/price.h"
@@ -16,8 +17,10 @@
 namespace tessera::compiler {
 
 // Protocol: one run to warm up, then runs until at least 5 samples and 3 ms, at most 25 samples;
-// the entry is the median and the distance of the quartiles. Inputs are drawn from a fixed seed in
-// [-1, 1]. Same threads as the plan. One thread at a time.
+// the entry is the median and the distance of the quartiles. Samples taken while the pool goes
+// without a thread, since others use a core, do not count; after 100 ms of them they are all there
+// is, and the entry says so. Inputs are drawn from a fixed seed in [-1, 1]. Same threads as the
+// plan. One thread at a time.
 class Measurer {
  public:
   // `budget_s`: after that many seconds every further request is declined.
@@ -33,7 +36,11 @@ class Measurer {
                                       const backends::CompiledKernel& kernel,
                                       const SymbolBindings& point);
 
+  Result<std::vector<double>> sample(backends::KernelInstance& instance,
+                                     const backends::ExecuteArgs& args, bool& busy);
+
   plan::Target& target_;
+  int threads_;
   runtime::ThreadPool pool_;
   double budget_s_;
   std::stop_token cancel_;

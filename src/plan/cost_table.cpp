@@ -36,6 +36,12 @@ Result<CostEntry> parse_entry(const nlohmann::json& json) {
                 fmt::format("'samples': expected an integer of at least 1, found {}",
                             samples == json.end() ? "nothing" : samples->dump()));
   entry.samples = samples->get<int>();
+  if (const auto busy = json.find("busy"); busy != json.end()) {
+    if (!busy->is_boolean())
+      return fail(ErrorCode::kInvalidArgument,
+                  fmt::format("'busy': expected true or false, found {}", busy->dump()));
+    entry.busy = busy->get<bool>();
+  }
   return entry;
 }
 
@@ -75,9 +81,11 @@ std::string CostTable::print() const {
   nlohmann::ordered_json json;
   json["schema"] = kSchema;
   auto& prices = json["prices"] = nlohmann::ordered_json::object();
-  for (const auto& [key, entry] : entries_)
-    prices[key] = {
+  for (const auto& [key, entry] : entries_) {
+    auto& price = prices[key] = {
         {"us", entry.time_us}, {"spread_us", entry.spread_us}, {"samples", entry.samples}};
+    if (entry.busy) price["busy"] = true;
+  }
   return json.dump(1) + "\n";
 }
 

@@ -19,6 +19,7 @@ struct CostEntry {
   double time_us = 0;    // median
   double spread_us = 0;  // between the quartiles
   int samples = 0;
+  bool busy = false;  // taken while others used a core: better than nothing, measured anew if asked
   friend bool operator==(const CostEntry&, const CostEntry&) = default;
 };
 

@@ -90,7 +90,18 @@ TEST(CostTable, MalformedTables) {
             "cost table: expected an object 'prices'");
 }
 
+TEST(CostTable, KeepsThatACoreWasBusy) {
+  CostTable table;
+  table.add("a", {1, 0, 5, true});
+  table.add("b", {1, 0, 5, false});
+  const auto parsed = CostTable::parse(table.print());
+  ASSERT_TRUE(parsed) << parsed.error().to_string();
+  EXPECT_EQ(parsed->entries(), table.entries());
+}
+
 TEST(CostTable, MalformedEntries) {
+  EXPECT_EQ(entry_error(R"({"us": 1, "spread_us": 0, "samples": 5, "busy": 1})"),
+            "price 'k': 'busy': expected true or false, found 1");
   EXPECT_EQ(entry_error("3"), "price 'k': expected an object, found number");
   EXPECT_EQ(entry_error(R"({"spread_us": 0, "samples": 5})"),
             "price 'k': 'us': expected a number of at least 0, found nothing");

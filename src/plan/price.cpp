@@ -86,8 +86,10 @@ Price Pricer::price(const PriceRequest& request) {
   const double estimate_us = roofline_us(info.rates, *request.candidate);
   if (info.simulated || request.estimate_only) return {round_price_us(estimate_us), false, {}};
   Price price{round_price_us(estimate_us), false, key_of(request)};
-  const bool again = mode_ == MeasureMode::kAll && !measured_now_.contains(price.key);
   const CostEntry* entry = table_.find(price.key);
+  const bool wanted =
+      mode_ == MeasureMode::kAll || (mode_ == MeasureMode::kMissing && entry && entry->busy);
+  const bool again = wanted && !measured_now_.contains(price.key);
   if (entry != nullptr && !again) {
     ++hits_;
   } else if (mode_ != MeasureMode::kOff && measure_) {

@@ -56,6 +56,23 @@ TEST(Pricer, TakesWhatTheTableHas) {
   EXPECT_TRUE(pricer.misses().empty());
 }
 
+// A price that was taken while others used a core counts as missing, once.
+TEST(Pricer, MeasuresABusyPriceAnew) {
+  Priced priced;
+  priced.stages.table.add(kKey, {50, 1, 5, true});
+  Pricer pricer = priced.pricer();
+  EXPECT_EQ(pricer.price(priced.request()).us, round_price_us(50));
+  int measured = 0;
+  pricer.set_measure(MeasureMode::kMissing,
+                     [&](const PriceRequest&, const SymbolBindings&) -> Result<CostEntry> {
+                       ++measured;
+                       return CostEntry{20, 1, 5, true};
+                     });
+  EXPECT_EQ(pricer.price(priced.request()).us, round_price_us(20));
+  EXPECT_EQ(pricer.price(priced.request()).us, round_price_us(20));
+  EXPECT_EQ(measured, 1);
+}
+
 TEST(Pricer, SimulatedDevicesAreNeverLookedUp) {
   Priced priced;
   priced.stages.table.add(kKey, {50, 1, 5});

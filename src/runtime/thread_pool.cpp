@@ -99,6 +99,8 @@ void ThreadPool::work(int worker) {
 void ThreadPool::run(std::int64_t chunks, backends::FunctionRef<void(std::int64_t)> body) {
   if (workers_.empty() || chunks <= 1) {
     for (std::int64_t chunk = 0; chunk < chunks; ++chunk) body(chunk);
+    if (active_.load(std::memory_order_relaxed) <= static_cast<int>(workers_.size()))
+      look_at_machine();
     return;
   }
   body_ = &body;
