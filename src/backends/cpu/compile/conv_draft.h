@@ -22,8 +22,10 @@ Result<SpecDraft> conv_in_layouts(const SpecDraft& draft, const ConvWay& way);
 Candidate conv_candidate(const SpecDraft& laid, std::string kernel, const InstanceDims& dims,
                          double product_flops);
 
-// "simd.conv" in each pair of layouts that it is good for; a refusal where there is none.
-Offers offer_plane_conv(const OfferRequest& request, const ConvPlan& plan, double product_flops);
+// "simd.conv" in each pair of layouts that it is good for; a refusal where there is none, or where
+// the library multiplies as well or better. `alone`: the library has nothing.
+Offers offer_plane_conv(const OfferRequest& request, const ConvPlan& plan, double product_flops,
+                        bool alone);
 // Packs its weights.
 void finish_plane_conv(SpecDraft& draft);
 

@@ -83,10 +83,29 @@ Result<Choice> choose(const SpecDraft& draft, const InstanceDims& dims) {
   return tl::unexpected(first);
 }
 
-double efficiency(const std::string& implementation, const ConvPlan& plan) {
-  if (plan.depthwise()) return 0.15;
-  if (implementation.find("gemm") != std::string::npos) return 0.45;
-  return plan.weight_dims[1] <= 4 ? 0.4 : 0.7;
+// Shares of the peak that the library's implementations reach, as measured on whole models. What is
+// generated for a shape ("jit") multiplies well; what unfolds the source and calls a product
+// ("gemm") loses most of it, more where the product is small.
+constexpr double kJit = 0.6;
+constexpr double kJitFewChannels = 0.4;
+constexpr double kJitDepthwise = 0.3;
+constexpr double kGemm = 0.25;
+constexpr double kGemmGrouped = 0.03;
+constexpr double kGemmTransposed = 0.1;
+
+double efficiency(const std::string& implementation, const ConvPlan& plan, const Dims& dst) {
+  const auto share = [](std::int64_t have, std::int64_t wanted) {
+    return std::min(1.0, static_cast<double>(have) / static_cast<double>(wanted));
+  };
+  if (implementation.find("gemm") != std::string::npos) {
+    if (plan.transposed) return kGemmTransposed * share(dst[1], 16);
+    if (plan.group > 1) return kGemmGrouped;
+    return kGemm * share(dst[1], 8) * share(numel(dst) / (dst[0] * dst[1]), 64);
+  }
+  // Results of one row are computed together.
+  const double width = share(dst.back() + 2, 8);
+  if (plan.depthwise()) return kJitDepthwise * width;
+  return (std::min(plan.weight_dims[1], plan.weight_dims[0]) < 16 ? kJitFewChannels : kJit) * width;
 }
 
 // The draft's products and sums: each weight meets each position of the source (transposed), or of
@@ -113,7 +132,7 @@ Offers offer_onednn_conv(const OfferRequest& request, const ConvPlan& plan, doub
     Candidate candidate = conv_candidate(*laid, "onednn.conv", request.dims, flops);
     candidate.options["post_op_steps"] = static_cast<std::int64_t>(choice->steps);
     put_layout(candidate.options, "weights", choice->weights);
-    candidate.efficiency = efficiency(choice->implementation, plan);
+    candidate.efficiency = efficiency(choice->implementation, plan, request.dims.outputs[0]);
     offers.candidates.push_back(std::move(candidate));
   }
   return offers;
@@ -135,8 +154,9 @@ Offers offer_conv(const OfferRequest& request) {
   const double flops =
       product_flops(*plan, request.dims.inputs[src_operand], request.dims.outputs[0]);
   Offers offers = offer_onednn_conv(request, *plan, flops, *src_channels);
-  Offers own = offer_plane_conv(request, *plan, flops);
+  Offers own = offer_plane_conv(request, *plan, flops, offers.candidates.empty());
   std::move(own.candidates.begin(), own.candidates.end(), std::back_inserter(offers.candidates));
+  if (offers.refusal.empty()) offers.refusal = std::move(own.refusal);
   if (!offers.candidates.empty()) offers.refusal.clear();
   return offers;
 }

@@ -40,6 +40,11 @@ struct PieceRange {
   std::int64_t group = 0;
 };
 
+// Flat positions that are computed in one go: `count` runs, `stride` apart.
+struct PositionRuns {
+  std::int64_t count = 1, stride = 0, positions = 0;
+};
+
 class PlaneConvKernel final : public LoadedKernel {
  public:
   PlaneConvKernel(artefact::KernelSpec spec, Constants constants, ConvPlan plan,
@@ -81,6 +86,7 @@ class PlaneConvInstance final : public KernelInstance {
   void fill_planes(const float* source, const PieceRange& piece, float* planes) const;
   void fill_row(const float* source, std::int64_t src_row, std::int64_t first, std::int64_t count,
                 float* row) const;
+  [[nodiscard]] PositionRuns position_runs(const PieceRange& piece) const;
   void run_panels(const ExecuteArgs& args, const PieceRange& piece, const float* planes,
                   float* sums) const;
   void place(const PieceRange& piece, std::size_t phase, ChunkRange strip, const float* sums,
@@ -233,6 +239,20 @@ void PlaneConvInstance::place(const PieceRange& piece, std::size_t phase, ChunkR
   }
 }
 
+// Lines of their own where whole vectors of each are fewer than the positions with all between
+// them.
+PositionRuns PlaneConvInstance::position_runs(const PieceRange& piece) const {
+  constexpr std::int64_t kTile = 24;
+  const std::int64_t width = cut_.columns + geometry_.columns.reach;
+  const std::int64_t columns = piece.columns.end - piece.columns.begin;
+  const std::int64_t lines =
+      (piece.images.end - piece.images.begin - 1) * (cut_.rows + geometry_.rows.reach) +
+      piece.rows.end - piece.rows.begin;
+  const std::int64_t flat = (lines - 1) * width + columns;
+  if (lines * ((columns + kTile - 1) / kTile * kTile) < flat) return {lines, width, columns};
+  return {1, 0, flat};
+}
+
 void PlaneConvInstance::run_panels(const ExecuteArgs& args, const PieceRange& piece,
                                    const float* planes, float* sums) const {
   const ConvPlan& plan = kernel_.plan_;
@@ -241,11 +261,8 @@ void PlaneConvInstance::run_panels(const ExecuteArgs& args, const PieceRange& pi
   const std::int64_t depth = geometry_.src_channels * numel(plan.kernel) * panel_rows;
   const float* weights = operand(plan.weights_operand, args);
   const float* bias = plan.epilogue.bias ? operand(*plan.epilogue.bias, args) : nullptr;
-  const std::int64_t width = cut_.columns + geometry_.columns.reach;
-  const std::int64_t lines =
-      (piece.images.end - piece.images.begin - 1) * (cut_.rows + geometry_.rows.reach) +
-      piece.rows.end - piece.rows.begin;
-  const std::int64_t positions = lines * width;
+  const PositionRuns runs = position_runs(piece);
+  const std::int64_t height = cut_.rows + geometry_.rows.reach;
   for (std::int64_t c = 0; c < channels; c += panel_rows) {
     const std::int64_t first = piece.group * channels + c;
     const std::int64_t rows = std::min(panel_rows, channels - c);
@@ -258,12 +275,16 @@ void PlaneConvInstance::run_panels(const ExecuteArgs& args, const PieceRange& pi
     for (std::size_t phase = 0; phase < terms_.size(); ++phase) {
       terms.begin = terms_[phase].data();
       terms.end = terms.begin + terms_[phase].size();
-      for (std::int64_t at = 0; at < positions; at += kStrip) {
-        const std::int64_t count = std::min(kStrip, positions - at);
-        terms.planes = planes + at;
-        plane_sums(terms, static_cast<std::size_t>(panel_rows), static_cast<std::size_t>(count),
-                   sums, kStrip + kPlaneSlack);
-        place(piece, phase, {at, at + count}, sums, rows, first, floats(args.outputs[0]));
+      for (std::int64_t run = 0; run < runs.count; ++run) {
+        if (runs.count > 1 && run % height >= piece.rows.end - piece.rows.begin) continue;
+        const std::int64_t end = run * runs.stride + runs.positions;
+        for (std::int64_t at = run * runs.stride; at < end; at += kStrip) {
+          const std::int64_t count = std::min(kStrip, end - at);
+          terms.planes = planes + at;
+          plane_sums(terms, static_cast<std::size_t>(panel_rows), static_cast<std::size_t>(count),
+                     sums, kStrip + kPlaneSlack);
+          place(piece, phase, {at, at + count}, sums, rows, first, floats(args.outputs[0]));
+        }
       }
     }
   }

@@ -188,11 +188,10 @@ std::int64_t panel_rows_for(std::int64_t group, std::int64_t dst_channels) {
 
 Layout plane_weights_layout(bool transposed, std::size_t rank, std::int64_t panel_rows) {
   Layout layout;
+  if (panel_rows == 1 && !transposed) return layout;
+  for (std::size_t d = 0; d < rank; ++d) layout.order.push_back(static_cast<std::uint8_t>(d));
+  if (transposed) std::swap(layout.order[0], layout.order[1]);
   const std::uint8_t out = transposed ? 1 : 0;
-  if (transposed) {
-    layout.order = {1, 0};
-    for (std::size_t d = 2; d < rank; ++d) layout.order.push_back(static_cast<std::uint8_t>(d));
-  }
   if (panel_rows > 1) layout.blocks = {{out, static_cast<std::uint16_t>(panel_rows)}};
   return layout;
 }

@@ -26,6 +26,7 @@ constexpr std::size_t vectors_for(std::size_t rows) {
   return std::min<std::size_t>(8, kSums / rows);
 }
 
+// Every loop over sums is unrolled: one that is not would keep them in memory.
 // R rows of N vectors from position `at` on.
 template <std::size_t R, std::size_t N>
 HWY_INLINE void tile(const PlaneTerms& terms, std::size_t at, float* sums,
@@ -33,7 +34,9 @@ HWY_INLINE void tile(const PlaneTerms& terms, std::size_t at, float* sums,
   const D d;
   const std::size_t lanes = hn::Lanes(d);
   hn::Vec<D> sum[R][N];
+#pragma GCC unroll 8
   for (std::size_t r = 0; r < R; ++r)
+#pragma GCC unroll 8
     for (std::size_t v = 0; v < N; ++v) sum[r][v] = hn::Set(d, terms.start[r]);
   const float* planes = terms.planes + at;
   for (const PlaneTerm* term = terms.begin; term != terms.end; ++term) {
@@ -49,7 +52,9 @@ HWY_INLINE void tile(const PlaneTerms& terms, std::size_t at, float* sums,
       for (std::size_t v = 0; v < N; ++v) sum[r][v] = hn::MulAdd(scale, values[v], sum[r][v]);
     }
   }
+#pragma GCC unroll 8
   for (std::size_t r = 0; r < R; ++r)
+#pragma GCC unroll 8
     for (std::size_t v = 0; v < N; ++v)
       hn::StoreU(sum[r][v], d, sums + r * sums_stride + at + v * lanes);
 }
