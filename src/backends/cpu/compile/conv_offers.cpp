@@ -89,6 +89,7 @@ Result<Choice> choose(const SpecDraft& draft, const InstanceDims& dims) {
 constexpr double kJit = 0.6;
 constexpr double kJitFewChannels = 0.4;
 constexpr double kJitDepthwise = 0.3;
+constexpr double kJitTransposed = 0.05;  // a bias and what follows run as plain code
 constexpr double kGemm = 0.25;
 constexpr double kGemmGrouped = 0.03;
 constexpr double kGemmTransposed = 0.1;
@@ -104,8 +105,12 @@ double efficiency(const std::string& implementation, const ConvPlan& plan, const
   }
   // Results of one row are computed together.
   const double width = share(dst.back() + 2, 8);
+  if (plan.transposed) return kJitTransposed;
   if (plan.depthwise()) return kJitDepthwise * width;
-  return (std::min(plan.weight_dims[1], plan.weight_dims[0]) < 16 ? kJitFewChannels : kJit) * width;
+  const bool few = plan.weight_dims[1] < 16 || plan.weight_dims[0] < 32;
+  const std::int64_t block = channel_block();
+  const std::int64_t stored = (dst[1] + block - 1) / block * block;
+  return (few ? kJitFewChannels : kJit) * width * share(dst[1], stored);
 }
 
 // The draft's products and sums: each weight meets each position of the source (transposed), or of

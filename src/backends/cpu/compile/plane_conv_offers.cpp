@@ -49,7 +49,7 @@ bool library_is_better(const PlaneGeometry& geometry) {
   if (geometry.transposed || geometry.columns.dst_size < 7) return false;
   const bool depthwise =
       geometry.src_channels == 1 && geometry.dst_channels == 1 && geometry.group > 1;
-  return depthwise || (geometry.src_channels >= 16 && geometry.dst_channels >= 16);
+  return depthwise || (geometry.src_channels >= 16 && geometry.dst_channels >= 32);
 }
 
 Status check_way(const SpecDraft& laid, const InstanceDims& dims) {
