@@ -114,7 +114,7 @@ class PlaneConvInstance final : public KernelInstance {
 Status PlaneConvInstance::build(const InstanceDims& dims, int threads) {
   if (numel(dst_dims_) == 0) return {};
   cut_ = geometry_.cut(threads);
-  chunks_ = std::min<std::int64_t>(cut_.pieces, threads <= 1 ? 1 : std::int64_t{2} * threads);
+  chunks_ = std::min<std::int64_t>(cut_.pieces, std::max(threads, 1));
   for (std::int64_t r = 0; r < geometry_.rows.dst_step; ++r)
     for (std::int64_t c = 0; c < geometry_.columns.dst_step; ++c)
       terms_.push_back(geometry_.terms(cut_, r, c, kernel_.panel_rows_));

@@ -20,10 +20,11 @@ std::int64_t divide_up(std::int64_t value, std::int64_t unit) {
   return (value + unit - 1) / unit;
 }
 
-// As many equal parts as parts of at most `most` make.
-std::int64_t even_part(std::int64_t count, std::int64_t most) {
+// The size of equal parts of at most `most` elements, their number a multiple of `multiple`.
+std::int64_t even_part(std::int64_t count, std::int64_t most, std::int64_t multiple) {
   const std::int64_t part = std::clamp<std::int64_t>(most, 1, std::max<std::int64_t>(count, 1));
-  return divide_up(count, std::max<std::int64_t>(divide_up(count, part), 1));
+  const std::int64_t parts = divide_up(divide_up(count, part), multiple) * multiple;
+  return std::max<std::int64_t>(divide_up(count, std::max<std::int64_t>(parts, 1)), 1);
 }
 
 void set_taps(PlaneAxis& axis, const ConvPlan& plan, std::size_t dim) {
@@ -88,22 +89,22 @@ PlaneCut PlaneGeometry::cut(int threads) const {
   const std::int64_t products =
       images * rows.grid() * columns.grid() * group * src_channels * dst_channels * taps;
   const bool small = threads <= 1 || products < kFewestProducts;
-  const std::int64_t wanted = small ? 1 : divide_up(std::int64_t{2} * threads, group);
+  const std::int64_t wanted = small ? 1 : divide_up(threads, group);
   const std::int64_t budget = std::max<std::int64_t>(kPieceElements / planes, 1);
   PlaneCut cut{images, rows.grid(), columns.grid(), 1};
   const std::int64_t image =
       (cut.rows + rows.reach) * std::max<std::int64_t>(cut.columns + columns.reach, 1);
-  cut.images = even_part(images, std::min(images / wanted, budget / image));
+  cut.images = even_part(images, std::min(images / wanted, budget / image), wanted);
   if (cut.images <= 1) {
     const std::int64_t parts = divide_up(wanted, std::max<std::int64_t>(images, 1));
     const std::int64_t fitting = budget / (cut.columns + columns.reach) - rows.reach;
-    cut.rows = even_part(rows.grid(), std::min(rows.grid() / parts, fitting));
+    cut.rows = even_part(rows.grid(), std::min(rows.grid() / parts, fitting), parts);
     const std::int64_t row_parts = divide_up(rows.grid(), std::max<std::int64_t>(cut.rows, 1));
     if (row_parts < parts || fitting < 1) {
       const std::int64_t wide = budget / (cut.rows + rows.reach) - columns.reach;
       const std::int64_t shared =
           columns.grid() / divide_up(parts, std::max<std::int64_t>(row_parts, 1));
-      cut.columns = even_part(columns.grid(), std::max(std::min(wide, shared), kFewestColumns));
+      cut.columns = even_part(columns.grid(), std::max(std::min(wide, shared), kFewestColumns), 1);
     }
   }
   cut.pieces = group * divide_up(images, cut.images) * divide_up(rows.grid(), cut.rows) *
