@@ -22,6 +22,7 @@ struct Loader {
 // Every kernel of this backend, with the version of its code.
 constexpr std::array kLoaders = {
     Loader{"onednn.conv", 1, cpu::load_conv},
+    Loader{"simd.conv", 1, cpu::load_plane_conv},
     Loader{"onednn.matmul", 1, cpu::load_product},
     Loader{"onednn.pool", 1, cpu::load_onednn_pool},
     Loader{"simd.pool", 1, cpu::load_pool},

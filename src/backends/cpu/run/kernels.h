@@ -9,6 +9,9 @@ namespace tessera::backends::cpu {
 // conv_kernel.cpp: "onednn.conv", a Conv or ConvTranspose and its epilogue.
 Result<std::unique_ptr<LoadedKernel>> load_conv(const artefact::KernelSpec& spec,
                                                 Constants constants);
+// plane_conv_kernel.cpp: "simd.conv", the same by own code.
+Result<std::unique_ptr<LoadedKernel>> load_plane_conv(const artefact::KernelSpec& spec,
+                                                      Constants constants);
 // product_kernel.cpp: "onednn.matmul", a Gemm or MatMul and its epilogue.
 Result<std::unique_ptr<LoadedKernel>> load_product(const artefact::KernelSpec& spec,
                                                    Constants constants);

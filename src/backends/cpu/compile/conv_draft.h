@@ -1,0 +1,32 @@
+#pragma once
+
+// What the two ways to run a convolution share: "onednn.conv" (conv_offers.cpp) and "simd.conv"
+// (plane_conv_offers.cpp).
+
+#include "backends/cpu/compile/families.h"
+#include "backends/cpu/run/conv_plan.h"
+
+namespace tessera::backends::cpu {
+
+// Layouts of source and result that make one way to run it.
+struct ConvWay {
+  Layout src;
+  Layout dst;
+};
+
+// The draft in a way's layouts, the bias and the constants of the epilogue too. Errors: operands
+// that cannot lie so.
+Result<SpecDraft> conv_in_layouts(const SpecDraft& draft, const ConvWay& way);
+
+// The candidate of a draft in layouts, with its traffic and what it computes.
+Candidate conv_candidate(const SpecDraft& laid, std::string kernel, const InstanceDims& dims,
+                         double product_flops);
+
+// "simd.conv" in each pair of layouts that it is good for; a refusal where there is none, or where
+// the library multiplies as well or better. `alone`: the library has nothing.
+Offers offer_plane_conv(const OfferRequest& request, const ConvPlan& plan, double product_flops,
+                        bool alone);
+// Packs its weights.
+void finish_plane_conv(SpecDraft& draft);
+
+}  // namespace tessera::backends::cpu
