@@ -164,7 +164,6 @@ const std::vector<Refused> kRefused = {
       "Hardmax/axis 1",
       "InstanceNormalization",
       "IsInf",
-      "LRN",
       "LpNormalization",
       "LpPool",
       "MeanVarianceNormalization",

@@ -42,6 +42,7 @@ constexpr std::array kOperators = {
     OperatorEntry{"BatchNormalization", cpu::batch_normalization_family},
     OperatorEntry{"LayerNormalization", cpu::layer_normalization_family},
     OperatorEntry{"RMSNormalization", cpu::layer_normalization_family},
+    OperatorEntry{"LRN", cpu::lrn_family},
     OperatorEntry{"Attention", cpu::attention_family},
     OperatorEntry{"RotaryEmbedding", cpu::rotary_family},
     OperatorEntry{"LSTM", cpu::recurrent_family},

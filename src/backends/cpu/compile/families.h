@@ -42,6 +42,7 @@ const Family& resize_family();
 const Family& softmax_family();
 const Family& reduce_family();
 const Family& layer_normalization_family();
+const Family& lrn_family();
 // attention_offers.cpp
 const Family& attention_family();
 const Family& rotary_family();
