@@ -42,8 +42,12 @@ constexpr std::array kOperators = {
     OperatorEntry{"BatchNormalization", cpu::batch_normalization_family},
     OperatorEntry{"LayerNormalization", cpu::layer_normalization_family},
     OperatorEntry{"RMSNormalization", cpu::layer_normalization_family},
+    OperatorEntry{"LRN", cpu::lrn_family},
     OperatorEntry{"Attention", cpu::attention_family},
     OperatorEntry{"RotaryEmbedding", cpu::rotary_family},
+    OperatorEntry{"LSTM", cpu::recurrent_family},
+    OperatorEntry{"GRU", cpu::recurrent_family},
+    OperatorEntry{"RNN", cpu::recurrent_family},
     OperatorEntry{"Softmax", cpu::softmax_family},
     OperatorEntry{"LogSoftmax", cpu::softmax_family},
     OperatorEntry{"ReduceSum", cpu::reduce_family},
@@ -170,11 +174,12 @@ class CpuDevice final : public CompileDevice {
   Offers offers(const ir::WorkItem& item, const SymbolBindings& point,
                 const OfferOptions& options) override {
     const std::string op = item.nodes[0]->op->qualified_name();
-    if (item.is_late)  // kernels are made for sizes that are known before they run
-      return cpu::refuse(fmt::format("{}: the sizes of its outputs depend on data", op));
     auto draft = draft_of(item);
+    const Family* family = draft ? family_of(*draft) : nullptr;
+    // Most kernels are made for sizes that are known before they run.
+    if (item.is_late && family != &cpu::recurrent_family())
+      return cpu::refuse(fmt::format("{}: the sizes of its outputs depend on data", op));
     if (!draft) return cpu::refuse(draft.error());
-    const Family* family = family_of(*draft);
     if (family == nullptr)
       return cpu::refuse(fmt::format("{}: expected an operator with a cpu kernel, found none", op));
     if (draft->spec.steps.size() > 1 && family != &cpu::conv_family() &&
@@ -189,7 +194,8 @@ class CpuDevice final : public CompileDevice {
     if (draft->spec.inputs.empty() && family != &cpu::quantize_family())
       return cpu::refuse(
           fmt::format("{}: expected an input computed at run time, found constants alone", op));
-    const auto dims = cpu::dims_at(draft->spec, point);
+    const auto dims =
+        item.is_late ? Result<InstanceDims>(InstanceDims{}) : cpu::dims_at(draft->spec, point);
     if (!dims) return cpu::refuse(dims.error());
     Offers result = family->offer({*draft, *dims, options});
     if (result.candidates.empty() && result.refusal.empty())

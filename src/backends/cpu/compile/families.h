@@ -12,7 +12,7 @@ namespace tessera::backends::cpu {
 // What a family is asked.
 struct OfferRequest {
   const SpecDraft& draft;    // row-major
-  const InstanceDims& dims;  // at the price point
+  const InstanceDims& dims;  // at the price point; none where the draft is late
   const OfferOptions& options;
 };
 
@@ -42,9 +42,12 @@ const Family& resize_family();
 const Family& softmax_family();
 const Family& reduce_family();
 const Family& layer_normalization_family();
+const Family& lrn_family();
 // attention_offers.cpp
 const Family& attention_family();
 const Family& rotary_family();
+// recurrent_offers.cpp
+const Family& recurrent_family();
 // quant_offers.cpp
 const Family& quant_family();
 const Family& quantize_family();

@@ -1,6 +1,8 @@
-// Softmax, reductions, layer normalization: own vectorised code, row-major.
+// Softmax, reductions, layer and local response normalization: own vectorised code, row-major.
 
 #include <fmt/format.h>
+
+#include <algorithm>
 
 #include "backends/cpu/compile/families.h"
 #include "backends/cpu/run/reduce_plan.h"
@@ -64,6 +66,19 @@ Offers offer_reduce(const OfferRequest& request) {
   return offers;
 }
 
+Offers offer_lrn(const OfferRequest& request) {
+  const auto& spec = request.draft.spec;
+  if (auto refused = check_first_input(spec)) return *refused;
+  if (spec.inputs[0].shape.size() < 2)
+    return refuse("LRN: expected a rank of 2 or more, found rank 1");
+  const auto& attributes = spec.steps[0].attributes;
+  const std::int64_t window = std::min(attributes.get_int("size", 1), request.dims.inputs[0][1]);
+  // A division and two roots, or a power element by element.
+  const bool has_roots = attributes.get_float("beta", 0.75F) == 0.75F;
+  return row_major(request, "simd.lrn", 2 * static_cast<double>(window) + (has_roots ? 20 : 100),
+                   0.4);
+}
+
 Offers offer_layer_normalization(const OfferRequest& request) {
   const auto& spec = request.draft.spec;
   if (auto refused = check_first_input(spec)) return *refused;
@@ -92,6 +107,10 @@ const Family& softmax_family() {
 }
 const Family& reduce_family() {
   static const Family family{offer_reduce, finish_nothing};
+  return family;
+}
+const Family& lrn_family() {
+  static const Family family{offer_lrn, finish_nothing};
   return family;
 }
 const Family& layer_normalization_family() {

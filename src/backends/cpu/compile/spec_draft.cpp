@@ -12,8 +12,8 @@
 namespace tessera::backends::cpu {
 namespace {
 
-Result<artefact::TensorDecl> declare(const ir::Value& value) {
-  if (!value.type.is_tensor() || !value.type.shape) {
+Result<artefact::TensorDecl> declare(const ir::Value& value, bool is_late) {
+  if (!value.type.is_tensor() || (!value.type.shape && !is_late)) {
     return fail(ErrorCode::kUnimplemented,
                 fmt::format("value '{}': expected a tensor of known rank, found {}", value.name,
                             value.type.to_string()));
@@ -23,7 +23,7 @@ Result<artefact::TensorDecl> declare(const ir::Value& value) {
                 fmt::format("value '{}': expected elements of whole bytes, found {}", value.name,
                             to_string(value.type.dtype)));
   }
-  return artefact::TensorDecl{value.type.dtype, {}, *value.type.shape};
+  return artefact::TensorDecl{value.type.dtype, {}, value.type.shape.value_or(Shape())};
 }
 
 }  // namespace
@@ -39,11 +39,12 @@ std::vector<std::span<const std::byte>> SpecDraft::constant_bytes() const {
 Result<SpecDraft> draft_spec(const ir::WorkItem& item) {
   SpecDraft draft;
   draft.spec.backend = "cpu";
+  draft.is_late = item.is_late;
   std::map<ir::ValueId, std::int32_t> numbers;
   std::vector<ir::ValueId> baked;
   for (const ir::ValueId id : item.inputs) {
     const ir::Value& value = item.graph->value(id);
-    TESSERA_ASSIGN(auto decl, declare(value));
+    TESSERA_ASSIGN(auto decl, declare(value, item.is_late));
     if (value.kind == ir::ValueKind::kConstant) {
       baked.push_back(id);
       draft.spec.constants.push_back(std::move(decl));
@@ -76,7 +77,7 @@ Result<SpecDraft> draft_spec(const ir::WorkItem& item) {
     draft.spec.steps.push_back(std::move(step));
   }
   for (const ir::ValueId id : item.outputs) {
-    TESSERA_ASSIGN(auto decl, declare(item.graph->value(id)));
+    TESSERA_ASSIGN(auto decl, declare(item.graph->value(id), item.is_late));
     draft.spec.outputs.push_back(std::move(decl));
     draft.spec.output_operands.push_back(numbers.at(id));
   }

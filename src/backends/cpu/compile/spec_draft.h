@@ -15,13 +15,15 @@ struct SpecDraft {
   artefact::KernelSpec spec;
   std::vector<Tensor> constants;          // beside spec.constants
   std::vector<std::int32_t> item_inputs;  // operand number of each WorkItem::inputs
+  bool is_late = false;  // only the run knows the sizes, and ranks too: those stand as scalars
 
   // Bytes of the constants, as kernels take them. Valid until the constants change.
   [[nodiscard]] std::vector<std::span<const std::byte>> constant_bytes() const;
 };
 
 // Constants of the item become constants of the kernel, whatever their size. Errors (they are
-// refusals): values that are no tensors or whose rank is unknown, nodes with bodies.
+// refusals): values that are no tensors, or whose rank is unknown where the item is not late; nodes
+// with bodies.
 Result<SpecDraft> draft_spec(const ir::WorkItem& item);
 
 // Sizes at a point, in the order of the spec.

@@ -33,6 +33,8 @@ constexpr std::array kLoaders = {
     Loader{"simd.layer_normalization", 1, cpu::load_layer_normalization},
     Loader{"onednn.attention", 1, cpu::load_attention},
     Loader{"cpu.rotary_embedding", 1, cpu::load_rotary},
+    Loader{"simd.lrn", 1, cpu::load_lrn},
+    Loader{"simd.recurrent", 1, cpu::load_recurrent},
     Loader{"simd.quant_conv", 1, cpu::load_quant_conv},
     Loader{"simd.quant_product", 1, cpu::load_quant_product},
     Loader{"simd.quant_pool", 1, cpu::load_quant_pool},

@@ -15,15 +15,12 @@
 #include "hwy/foreach_target.h"
 #include "hwy/highway.h"
 #include "hwy/contrib/math/math-inl.h"
+#include "backends/cpu/run/simd_math-inl.h"
 // clang-format on
 
 HWY_BEFORE_NAMESPACE();
 namespace tessera::backends::cpu {
 namespace HWY_NAMESPACE {
-
-namespace hn = hwy::HWY_NAMESPACE;
-using D = hn::ScalableTag<float>;
-using V = hn::Vec<D>;
 
 // Applies f vector by vector; what is left over goes through a padded copy.
 template <typename F>
@@ -53,29 +50,6 @@ HWY_INLINE void map2(const float* a, const float* b, float* y, std::size_t count
   std::memcpy(rest_b, b + i, (count - i) * sizeof(float));
   hn::Store(f(hn::Load(d, rest_a), hn::Load(d, rest_b)), d, rest_a);
   std::memcpy(y + i, rest_a, (count - i) * sizeof(float));
-}
-
-HWY_INLINE V constant(float value) {
-  return hn::Set(D(), value);
-}
-
-// x86 max(a, b) is b where either is NaN: x stands second, so that its NaN goes through.
-HWY_INLINE V at_least(V x, float low) {
-  return hn::Max(constant(low), x);
-}
-HWY_INLINE V at_most(V x, float high) {
-  return hn::Min(constant(high), x);
-}
-
-// exp that overflows to infinity instead of to garbage.
-HWY_INLINE V exp_of(V x) {
-  const D d;
-  const V bounded = hn::Exp(d, at_most(x, 88.7F));
-  return hn::IfThenElse(hn::Gt(x, constant(88.72283F)), constant(HUGE_VALF), bounded);
-}
-
-HWY_INLINE V sigmoid(V x) {
-  return hn::Div(constant(1), hn::Add(constant(1), exp_of(hn::Neg(x))));
 }
 
 // log(1 + e^x) without overflow.

@@ -75,6 +75,12 @@ Result<std::unique_ptr<LoadedKernel>> load_attention(const artefact::KernelSpec&
                                                      Constants constants);
 Result<std::unique_ptr<LoadedKernel>> load_rotary(const artefact::KernelSpec& spec,
                                                   Constants constants);
+// lrn_kernel.cpp: "simd.lrn".
+Result<std::unique_ptr<LoadedKernel>> load_lrn(const artefact::KernelSpec& spec,
+                                               Constants constants);
+// recurrent_kernel.cpp: "simd.recurrent": LSTM, GRU, RNN.
+Result<std::unique_ptr<LoadedKernel>> load_recurrent(const artefact::KernelSpec& spec,
+                                                     Constants constants);
 // softmax_kernel.cpp: "simd.layer_normalization": LayerNormalization, RMSNormalization.
 Result<std::unique_ptr<LoadedKernel>> load_layer_normalization(const artefact::KernelSpec& spec,
                                                                Constants constants);
