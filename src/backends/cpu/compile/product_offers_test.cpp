@@ -64,6 +64,15 @@ TEST(MatMul, RanksAndBroadcasts) {
   }
 }
 
+// A sum of no products is zero, and the epilogue follows.
+TEST(MatMul, EmptySums) {
+  Bench bench;
+  const auto product = bench.op(
+      "MatMul", {bench.input("a", {5, Dim::symbol("k")}), bench.input("b", {Dim::symbol("k"), 7})});
+  bench.output(bench.op("Add", {product, bench.random_constant("c", {7})}));
+  EXPECT_EQ(bench.check({{"k", 4}}, {{{"k", 4}}, {{"k", 0}}}, 1e-5), 1U);
+}
+
 TEST(MatMul, ConstantWeightsBiasResidualAndGelu) {
   Bench bench;
   const auto x = bench.input("x", {Dim::symbol("n"), 7, 32});

@@ -53,6 +53,7 @@ class ProductInstance final : public KernelInstance {
   // Where the work is cut: rows of the result, its columns, or not at all.
   enum class Cut { kNone, kRows, kColumns };
   [[nodiscard]] Cut choose_cut(const ProductProblem& problem, int threads) const;
+  void replace_empty_sums(ProductProblem& problem);
   Status add_chunk(const InstanceDims& dims, ProductProblem problem, Cut cut, ChunkRange range);
   const float* operand(std::int32_t number, const ExecuteArgs& args) const {
     const OperandRef ref = operand_ref(kernel_.spec_, number);
@@ -63,6 +64,7 @@ class ProductInstance final : public KernelInstance {
   const ProductKernel& kernel_;
   std::map<std::int64_t, std::shared_ptr<OnednnPrimitive>> primitives_;
   std::vector<Chunk> chunks_;
+  std::vector<float> zeros_;  // both operands, where they have no element
   BoundProgram tail_;
   bool has_tail_ = false;
   std::int64_t library_scratch_ = 0;
@@ -130,13 +132,25 @@ Status ProductInstance::add_chunk(const InstanceDims& dims, ProductProblem probl
   return {};
 }
 
+// The library leaves a result of empty sums unwritten: one column and row of zeros gives it.
+void ProductInstance::replace_empty_sums(ProductProblem& problem) {
+  constexpr std::int64_t kLargestBlock = 64;  // of weights in the library's own layouts
+  if (problem.src.dims.back() != 0) return;
+  problem.src.dims.back() = 1;
+  *(problem.weights.dims.end() - 2) = 1;
+  const std::int64_t weights = numel(problem.weights.dims) + kLargestBlock;
+  zeros_.assign(
+      static_cast<std::size_t>(std::max(numel(problem.src.dims), weights * kLargestBlock)), 0.0F);
+}
+
 Status ProductInstance::build(const InstanceDims& dims, int threads) {
   const ProductPlan& plan = kernel_.plan_;
   if (numel(dims.outputs[0]) == 0) return {};
-  TESSERA_ASSIGN(const ProductProblem problem,
+  TESSERA_ASSIGN(ProductProblem problem,
                  plan.problem(operand_dims(kernel_.spec_, dims, plan.a_operand),
                               operand_dims(kernel_.spec_, dims, plan.b_operand), dims.outputs[0],
                               plan.b_layout));
+  replace_empty_sums(problem);
   const Cut cut = choose_cut(problem, threads);
   const std::int64_t count = cut == Cut::kRows      ? problem.dst.dims[0]
                              : cut == Cut::kColumns ? problem.dst.dims[1]
@@ -159,8 +173,8 @@ Status ProductInstance::build(const InstanceDims& dims, int threads) {
 Status ProductInstance::execute(const ExecuteArgs& args) {
   const ProductPlan& plan = kernel_.plan_;
   if (chunks_.empty()) return {};
-  const float* a = operand(plan.a_operand, args);
-  const float* b = operand(plan.b_operand, args);
+  const float* a = zeros_.empty() ? operand(plan.a_operand, args) : zeros_.data();
+  const float* b = zeros_.empty() ? operand(plan.b_operand, args) : zeros_.data();
   const float* bias = plan.epilogue.bias ? operand(*plan.epilogue.bias, args) : nullptr;
   float* result = floats(args.outputs[0]);
   return run_chunks(args.parallel, static_cast<std::int64_t>(chunks_.size()),
