@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 #include <set>
 
 #include "base/glob.h"
@@ -116,6 +117,21 @@ const Exclusion* exclusion_of(const std::vector<Exclusion>& excluded, const std:
   return found == excluded.end() ? nullptr : &*found;
 }
 
+// A device that is never fast does not win by an estimate against a real one that was measured, at
+// sizes so small that the estimate is nothing.
+void raise_last_resorts(std::vector<Option>& options, const Target& target) {
+  constexpr double kAtLeast = 2;  // times the cheapest other way
+  double other_us = std::numeric_limits<double>::infinity();
+  for (const Option& option : options) {
+    const auto& info = target.info(option.device);
+    if (!info.last_resort && !info.simulated) other_us = std::min(other_us, option.price.us);
+  }
+  if (std::isinf(other_us)) return;
+  for (Option& option : options)
+    if (target.info(option.device).last_resort)
+      option.price.us = std::max(option.price.us, round_price_us(kAtLeast * other_us));
+}
+
 void add_options(ItemOptions& entry, Target& target, const backends::OfferOptions& offer_options,
                  Pricer& pricer, const std::vector<Exclusion>& excluded) {
   const std::vector<ir::NodeId> nodes = item_nodes(entry.item);
@@ -144,6 +160,7 @@ void add_options(ItemOptions& entry, Target& target, const backends::OfferOption
                       .to = {},
                       .shape = {},
                       .estimate_only = has_alternative && target.info(option.device).last_resort});
+  raise_last_resorts(entry.options, target);
 }
 
 tl::unexpected<Error> nobody_takes(const ItemOptions& entry, const Target& target) {

@@ -44,6 +44,23 @@ TEST(Choices, WithoutRulesEveryDeviceIsAsked) {
   EXPECT_TRUE(stages.choices.nodes[0].refusals.empty());
 }
 
+// An estimate does not make the device of last resort the cheapest, where a real one offers.
+TEST(Choices, ALastResortDoesNotWinByAnEstimate) {
+  Case stages;
+  auto& last = dynamic_cast<testing::FakeDevice&>(*stages.target().devices[1]).mutable_info();
+  last.last_resort = true;
+  last.rates.default_gflops *= 1000;
+  auto& real = dynamic_cast<testing::FakeDevice&>(*stages.target().devices[0]).mutable_info();
+  const auto price_of_last = [&](const std::vector<PlacementRule>& rules) {
+    stages.permitted(rules);
+    return stages.choices.nodes[0].options.back().price.us;
+  };
+  EXPECT_LT(price_of_last({}), 0.01);  // beside a simulated one
+  real.simulated = false;
+  EXPECT_NEAR(price_of_last({}), 2, 0.05);
+  EXPECT_LT(price_of_last({{Kind::kPin, "acc", "a"}}), 0.01);  // nobody else may
+}
+
 TEST(Choices, APermitLeavesADeviceOnlyToWhatItNames) {
   Case stages;
   EXPECT_EQ(stages.permitted({{Kind::kPermit, "acc", "a"}}),
