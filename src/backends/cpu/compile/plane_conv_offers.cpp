@@ -27,8 +27,9 @@ double efficiency(const PlaneGeometry& geometry, const ConvWay& way, double prod
   constexpr double kMoved = 16;      // per element of planes, and of results
   constexpr double kScattered = 40;  // the same where neighbours do not lie together
   const std::int64_t rows = panel_rows_for(geometry.group, geometry.dst_channels);
-  const double panels = static_cast<double>((geometry.dst_channels + rows - 1) / rows * rows) /
-                        static_cast<double>(geometry.dst_channels);
+  const std::int64_t padded_channels = (geometry.dst_channels + rows - 1) / rows * rows;
+  const double panels =
+      static_cast<double>(padded_channels) / static_cast<double>(geometry.dst_channels);
   const auto columns = static_cast<double>(geometry.columns.grid());
   const double lines = 1 + std::min(24.0, static_cast<double>(geometry.columns.reach)) / columns;
   const auto positions = static_cast<double>(geometry.images * geometry.rows.grid()) * columns;

@@ -1,5 +1,6 @@
 #include "backends/cpu/run/elementwise_simd.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 
@@ -270,37 +271,50 @@ void accumulate_scaled(const float* x, float* y, std::size_t count, float scale)
   map2(x, y, y, count, [=](V p, V q) HWY_ATTR { return hn::MulAdd(p, constant(scale), q); });
 }
 
-// Column vectors by four accumulators down the rows; the columns left over one by one.
+constexpr std::size_t kRowsInOneGo = 256;
+
+// One vector of columns, by four accumulators down the rows.
+template <typename Tag, typename F>
+HWY_INLINE hn::Vec<Tag> reduce_column(Tag d, const float* x, std::size_t rows, std::size_t columns,
+                                      const F& f) {
+  auto best = hn::LoadU(d, x);
+  std::size_t r = 1;
+  if (rows >= 8) {
+    auto b1 = hn::LoadU(d, x + columns);
+    auto b2 = hn::LoadU(d, x + 2 * columns);
+    auto b3 = hn::LoadU(d, x + 3 * columns);
+    for (r = 4; r + 4 <= rows; r += 4) {
+      best = f(best, hn::LoadU(d, x + r * columns));
+      b1 = f(b1, hn::LoadU(d, x + (r + 1) * columns));
+      b2 = f(b2, hn::LoadU(d, x + (r + 2) * columns));
+      b3 = f(b3, hn::LoadU(d, x + (r + 3) * columns));
+    }
+    best = f(f(best, b1), f(b2, b3));
+  }
+  for (; r < rows; ++r) best = f(best, hn::LoadU(d, x + r * columns));
+  return best;
+}
+
+// The same in blocks of rows: a long sum in one go loses digits.
+template <typename Tag, typename F>
+HWY_INLINE void reduce_blocks(Tag d, const float* x, std::size_t rows, std::size_t columns,
+                              float* y, const F& f) {
+  auto best = reduce_column(d, x, std::min(rows, kRowsInOneGo), columns, f);
+  for (std::size_t r = kRowsInOneGo; r < rows; r += kRowsInOneGo)
+    best = f(best, reduce_column(d, x + r * columns, std::min(rows - r, kRowsInOneGo), columns, f));
+  hn::StoreU(best, d, y);
+}
+
+// Columns in vectors; those left over one by one.
 template <typename F>
 HWY_INLINE void reduce_columns(const float* x, std::size_t rows, std::size_t columns, float* y,
                                const F& f) {
   const D d;
   const std::size_t lanes = hn::Lanes(d);
   std::size_t c = 0;
-  for (; c + lanes <= columns; c += lanes) {
-    V best = hn::LoadU(d, x + c);
-    std::size_t r = 1;
-    if (rows >= 8) {
-      V b1 = hn::LoadU(d, x + columns + c);
-      V b2 = hn::LoadU(d, x + 2 * columns + c);
-      V b3 = hn::LoadU(d, x + 3 * columns + c);
-      for (r = 4; r + 4 <= rows; r += 4) {
-        best = f(best, hn::LoadU(d, x + r * columns + c));
-        b1 = f(b1, hn::LoadU(d, x + (r + 1) * columns + c));
-        b2 = f(b2, hn::LoadU(d, x + (r + 2) * columns + c));
-        b3 = f(b3, hn::LoadU(d, x + (r + 3) * columns + c));
-      }
-      best = f(f(best, b1), f(b2, b3));
-    }
-    for (; r < rows; ++r) best = f(best, hn::LoadU(d, x + r * columns + c));
-    hn::StoreU(best, d, y + c);
-  }
+  for (; c + lanes <= columns; c += lanes) reduce_blocks(d, x + c, rows, columns, y + c, f);
   const hn::CappedTag<float, 1> one;
-  for (; c < columns; ++c) {
-    auto best = hn::LoadU(one, x + c);
-    for (std::size_t r = 1; r < rows; ++r) best = f(best, hn::LoadU(one, x + r * columns + c));
-    hn::StoreU(best, one, y + c);
-  }
+  for (; c < columns; ++c) reduce_blocks(one, x + c, rows, columns, y + c, f);
 }
 
 void dots(const float* x, const float* rows, std::size_t count, std::size_t size, float* y) {
@@ -357,8 +371,14 @@ void run_simd(SimdOp op, const float* a, const float* b, float* y, std::size_t c
 float simd_max(const float* x, std::size_t count) {
   return HWY_DYNAMIC_DISPATCH(max_of)(x, count);
 }
+// A long sum in one go loses digits.
+constexpr std::size_t kElementsInOneGo = 4096;
+
 float simd_sum(const float* x, std::size_t count) {
-  return HWY_DYNAMIC_DISPATCH(sum_of)(x, count);
+  double sum = 0;
+  for (std::size_t i = 0; i < count; i += kElementsInOneGo)
+    sum += HWY_DYNAMIC_DISPATCH(sum_of)(x + i, std::min(count - i, kElementsInOneGo));
+  return static_cast<float>(sum);
 }
 float simd_sum_of_squares(const float* x, std::size_t count, float shift) {
   return HWY_DYNAMIC_DISPATCH(sum_of_squares)(x, count, shift);
