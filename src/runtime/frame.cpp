@@ -132,7 +132,7 @@ Status Frame::choose_plan(const SymbolBindings* inherited) {
     TESSERA_ASSIGN(SymbolBindings bindings,
                    bind_symbols(method_, key.dims, std::move(known), inherited != nullptr));
     TESSERA_ASSIGN(auto plan, make_shape_plan(program(), method_, key.dims, std::move(bindings),
-                                              loose_, shared_.threads));
+                                              loose_, shared_.threads, shared_.pool));
     ++shared_.shape_plans_made;
     plans_.emplace_front(std::move(key), std::move(plan));
     if (plans_.size() > kShapePlansKept) plans_.pop_back();

@@ -179,28 +179,48 @@ Status plan_copy(const LoadedProgram& program, const artefact::MethodImage& meth
   return {};
 }
 
+// The instance of one instruction's kernel; nothing for an instruction without one.
+Result<std::unique_ptr<backends::KernelInstance>> make_instance(
+    const LoadedProgram& program, const artefact::Instruction& instruction, int threads,
+    const ShapePlan& plan) {
+  if (instruction.kernel == UINT32_MAX) return nullptr;
+  backends::InstanceDims dims;
+  for (const std::uint32_t buffer : instruction.inputs) dims.inputs.push_back(plan.dims[buffer]);
+  for (const std::uint32_t buffer : instruction.outputs) dims.outputs.push_back(plan.dims[buffer]);
+  auto instance = program.kernel(instruction.kernel)->instantiate(dims, threads);
+  if (!instance)
+    return tl::unexpected(
+        in_context(std::move(instance).error(), fmt::format("node '{}'", instruction.label)));
+  return instance;
+}
+
+// Libraries generate code for an instance: all threads make them, side by side.
 Status make_instances(const LoadedProgram& program, const artefact::MethodImage& method,
-                      const std::vector<bool>& loose, int threads, ShapePlan& plan) {
+                      const std::vector<bool>& loose, int threads, backends::Parallel& parallel,
+                      ShapePlan& plan) {
   const auto is_loose = [&](std::uint32_t buffer) { return loose[buffer]; };
-  for (const auto& instruction : method.instructions) {
-    plan.instances.emplace_back();
+  std::vector<std::size_t> planned;
+  for (std::size_t i = 0; i < method.instructions.size(); ++i) {
+    const auto& instruction = method.instructions[i];
     if (std::ranges::any_of(instruction.inputs, is_loose) ||
         std::ranges::any_of(instruction.outputs, is_loose))
       continue;
     if (instruction.opcode == artefact::Opcode::kTransfer ||
         instruction.opcode == artefact::Opcode::kWriteBack)
       TESSERA_TRY(plan_copy(program, method, instruction, plan));
-    if (instruction.kernel == UINT32_MAX) continue;
-    backends::InstanceDims dims;
-    for (const std::uint32_t buffer : instruction.inputs) dims.inputs.push_back(plan.dims[buffer]);
-    for (const std::uint32_t buffer : instruction.outputs)
-      dims.outputs.push_back(plan.dims[buffer]);
-    auto instance = program.kernel(instruction.kernel)->instantiate(dims, threads);
-    if (!instance)
-      return tl::unexpected(
-          in_context(std::move(instance).error(), fmt::format("node '{}'", instruction.label)));
-    plan.instances.back() = *std::move(instance);
-    plan.scratch_bytes = std::max(plan.scratch_bytes, plan.instances.back()->scratch_bytes());
+    planned.push_back(i);
+  }
+  std::vector<Result<std::unique_ptr<backends::KernelInstance>>> made(planned.size());
+  parallel.run(static_cast<std::int64_t>(planned.size()), [&](std::int64_t i) {
+    const auto index = static_cast<std::size_t>(i);
+    made[index] = make_instance(program, method.instructions[planned[index]], threads, plan);
+  });
+  plan.instances.resize(method.instructions.size());
+  for (std::size_t i = 0; i < made.size(); ++i) {
+    TESSERA_ASSIGN(auto instance, std::move(made[i]));
+    if (instance == nullptr) continue;
+    plan.scratch_bytes = std::max(plan.scratch_bytes, instance->scratch_bytes());
+    plan.instances[planned[i]] = std::move(instance);
   }
   return {};
 }
@@ -223,14 +243,15 @@ Result<std::unique_ptr<ShapePlan>> make_shape_plan(const LoadedProgram& program,
                                                    const artefact::MethodImage& method,
                                                    const std::vector<Dims>& input_dims,
                                                    SymbolBindings bindings,
-                                                   const std::vector<bool>& loose, int threads) {
+                                                   const std::vector<bool>& loose, int threads,
+                                                   backends::Parallel& parallel) {
   auto plan = std::make_unique<ShapePlan>();
   plan->bindings = std::move(bindings);
   plan->arena_bytes.assign(program.plan().memories.size(), 0);
   TESSERA_TRY(evaluate_buffers(method, input_dims, loose, *plan));
   TESSERA_TRY(ArenaPlacer(method, loose, *plan).place_all());
   TESSERA_TRY(place_aliases(method, *plan));
-  TESSERA_TRY(make_instances(program, method, loose, threads, *plan));
+  TESSERA_TRY(make_instances(program, method, loose, threads, parallel, *plan));
   return plan;
 }
 

@@ -34,12 +34,14 @@ Result<SymbolBindings> bind_symbols(const artefact::MethodImage& method,
                                     const std::vector<Dims>& dims, SymbolBindings known,
                                     bool is_body);
 
-// `loose` buffers, and instructions with one, are left out. Errors: sizes that overflow or turn
+// `loose` buffers, and instructions with one, are left out. Instances are made on `parallel`, each
+// for `threads`. Errors: sizes that overflow or turn
 // negative (which value), kernels that refuse the sizes.
 Result<std::unique_ptr<ShapePlan>> make_shape_plan(const LoadedProgram& program,
                                                    const artefact::MethodImage& method,
                                                    const std::vector<Dims>& input_dims,
                                                    SymbolBindings bindings,
-                                                   const std::vector<bool>& loose, int threads);
+                                                   const std::vector<bool>& loose, int threads,
+                                                   backends::Parallel& parallel);
 
 }  // namespace tessera::runtime

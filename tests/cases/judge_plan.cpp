@@ -7,6 +7,7 @@
 #include "cases/judges.h"
 #include "ops/op_table.h"
 #include "runtime/shape_plan.h"
+#include "runtime/thread_pool.h"
 
 namespace tessera::testing {
 namespace {
@@ -143,8 +144,10 @@ std::string overlap_problem(const StepRun& run) {
   }
   const auto bindings = runtime::bind_symbols(method, dims, {}, false);
   if (!bindings) return bindings.error().to_string();
-  const auto plan = runtime::make_shape_plan(*run.program, method, dims, *bindings,
-                                             std::vector<bool>(method.buffers.size(), false), 1);
+  runtime::ThreadPool pool(1);
+  const auto plan =
+      runtime::make_shape_plan(*run.program, method, dims, *bindings,
+                               std::vector<bool>(method.buffers.size(), false), 1, pool);
   return plan ? Storage(method, **plan).problem() : plan.error().to_string();
 }
 
