@@ -46,7 +46,7 @@ class MachineWatch {
  public:
   MachineWatch();
 
-  // The workers, by their ids; the first one wakes first. Called once, before `use`.
+  // The workers, by their ids, in the order in which they take part. Called once, before `use`.
   void watch(const std::vector<pid_t>& workers);
 
   // What happened since the last call; by the calling thread and the first `workers` workers.
