@@ -84,7 +84,7 @@ report::NodeEntry Evidence::node_entry(std::size_t index) const {
 
 // The selected way, and the cheapest of the others: of the node alone, or of covers that hold it.
 void Evidence::fill_selection(std::size_t index, report::NodeEntry& entry) const {
-  const plan::NodeChoice& choice = planned_.assignment.nodes[index];
+  const plan::ChosenNode& choice = planned_.assignment.nodes[index];
   const plan::Option* selected = nullptr;
   if (choice.cover >= 0) {
     const auto cover = static_cast<std::size_t>(choice.cover);

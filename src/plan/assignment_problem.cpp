@@ -21,7 +21,6 @@ class Builder {
   AssignmentProblem build() {
     add_node_variables();
     collect_forms();
-    collect_needs();
     add_direct_values();
     add_form_variables();
     add_cover_pairs();
@@ -53,21 +52,12 @@ class Builder {
       result_.problem.pairs.push_back(std::move(pair));
   }
 
-  [[nodiscard]] Form form_of(const Option& option, const backends::TensorForm& tensor) const {
-    return {target_.memory_of[option.device], tensor};
-  }
-  [[nodiscard]] std::string option_name(const Option& option) const {
-    return fmt::format("{}:{}", target_.info(option.device).name, option.candidate.kernel);
-  }
   [[nodiscard]] bool is_constant(ir::ValueId value) const {
     return graph_.value(value).kind == ir::ValueKind::kConstant;
   }
 
   void add_node_variables();
-  void add_node_variable(std::size_t i, const std::vector<std::size_t>& covers);
   void collect_forms();
-  void collect_item_forms(const ItemOptions& entry);
-  void collect_needs();
   void add_direct_values();
   void add_direct_costs(const DirectValue& direct);
   [[nodiscard]] double conversion_us(ir::ValueId value, const std::optional<Form>& root,
@@ -84,8 +74,6 @@ class Builder {
   }
   void add_form_variables();
   void add_cover_pairs();
-  [[nodiscard]] std::optional<Form> made_by(std::size_t i, const NodeChoice& choice,
-                                            ir::ValueId value) const;
   void add_source_pairs();
   void add_reader_pairs();
   void add_conversion_pairs();
@@ -99,108 +87,49 @@ class Builder {
   std::map<ir::NodeId, std::size_t> position_;
   std::map<ir::ValueId, std::set<Form>> wanted_;
   std::map<ir::ValueId, std::set<Form>> produced_;
-  // Per value, per node that may read it (alone, or as the leader of a cover), per choice: the form
-  // that it wants.
+  // Per value, per node that may read it, per choice: the form that it wants.
   std::map<ir::ValueId, std::map<std::size_t, std::vector<std::optional<Form>>>> needs_;
 };
 
-// Whether a node makes a result of a cover that is read outside.
-bool makes_output(const ItemOptions& cover, const ir::Node& node) {
-  return std::ranges::any_of(node.outputs, [&](ir::ValueId id) {
-    return std::ranges::find(cover.item.outputs, id) != cover.item.outputs.end();
-  });
+// The form of a value among those that a choice reads or makes; nothing where it is not there.
+std::optional<Form> form_in(const std::map<ir::ValueId, Form>& forms, ir::ValueId value) {
+  const auto found = forms.find(value);
+  return found == forms.end() ? std::nullopt : std::optional(found->second);
 }
 
 void Builder::add_node_variables() {
-  for (std::size_t i = 0; i < choices_.nodes.size(); ++i)
-    position_[choices_.nodes[i].item.nodes.front()->id] = i;
-  std::map<ir::NodeId, std::vector<std::size_t>> covers_of;
-  for (std::size_t c = 0; c < choices_.covers.size(); ++c) {
-    result_.leaders.push_back(position_.at(choices_.covers[c].nodes.front()));
-    if (choices_.cover_options[c].options.empty()) continue;
-    for (const ir::NodeId node : choices_.covers[c].nodes) covers_of[node].push_back(c);
-  }
-  for (std::size_t i = 0; i < choices_.nodes.size(); ++i)
-    add_node_variable(i, covers_of[choices_.nodes[i].item.nodes.front()->id]);
-}
-
-void Builder::add_node_variable(std::size_t i, const std::vector<std::size_t>& covers) {
-  const ir::Node& node = *choices_.nodes[i].item.nodes.front();
-  std::vector<NodeChoice> node_choices;
-  std::vector<double> costs;
-  std::vector<std::string> names;
-  const auto add = [&](const NodeChoice& choice, double cost_us, std::string name) {
-    node_choices.push_back(choice);
-    costs.push_back(cost_us);
-    names.push_back(std::move(name));
-  };
-  const auto& own = choices_.nodes[i].options;
-  const double weight = graph_.weight_of(node.block);
-  for (std::size_t o = 0; o < own.size(); ++o)
-    add({own[o].device, static_cast<std::int32_t>(o), -1, -1}, weight * own[o].price.us,
-        option_name(own[o]));
-  std::set<std::pair<std::size_t, std::uint32_t>> inside;  // (leader, device)
-  for (const std::size_t c : covers) {
-    const auto& options = choices_.cover_options[c].options;
-    const bool leads = result_.leaders[c] == i;
-    if (leads || makes_output(choices_.cover_options[c], node)) {
-      // The leader pays for the cover.
-      for (std::size_t o = 0; o < options.size(); ++o)
-        add({options[o].device, static_cast<std::int32_t>(o), static_cast<std::int32_t>(c), -1},
-            leads ? weight * options[o].price.us : 0,
-            fmt::format("{}:cover{}", option_name(options[o]), c));
-    } else {
-      for (const Option& option : options) inside.insert({result_.leaders[c], option.device});
+  result_.node_choices = list_node_choices(graph_, choices_, target_);
+  for (std::size_t i = 0; i < choices_.nodes.size(); ++i) {
+    const ir::Node& node = *choices_.nodes[i].item.nodes.front();
+    position_[node.id] = i;
+    std::vector<double> costs;
+    std::vector<std::string> names;
+    for (const NodeChoice& choice : result_.node_choices.nodes[i]) {
+      costs.push_back(choice.cost_us);
+      names.push_back(choice.name);
     }
-  }
-  for (const auto& [leader, device] : inside)
-    add({device, -1, -1, static_cast<std::int64_t>(leader)}, 0,
-        fmt::format("{}:inside of {}", target_.info(device).name,
-                    choices_.nodes[leader].item.nodes.front()->name));
-  result_.node_variables.push_back(add_variable(node.name, std::move(costs), std::move(names)));
-  result_.node_choices.push_back(std::move(node_choices));
-}
-
-void Builder::collect_item_forms(const ItemOptions& entry) {
-  for (const Option& option : entry.options) {
-    for (std::size_t i = 0; i < entry.item.inputs.size(); ++i)
-      if (option.candidate.inputs[i] && !is_constant(entry.item.inputs[i]))
-        wanted_[entry.item.inputs[i]].insert(form_of(option, *option.candidate.inputs[i]));
-    for (std::size_t i = 0; i < entry.item.outputs.size(); ++i)
-      produced_[entry.item.outputs[i]].insert(form_of(option, option.candidate.outputs[i]));
+    result_.node_variables.push_back(add_variable(node.name, std::move(costs), std::move(names)));
   }
 }
 
 void Builder::collect_forms() {
-  for (const ItemOptions& entry : choices_.nodes) collect_item_forms(entry);
-  for (const ItemOptions& entry : choices_.cover_options) collect_item_forms(entry);
+  for (std::size_t i = 0; i < choices_.nodes.size(); ++i) {
+    const auto& node_choices = result_.node_choices.nodes[i];
+    for (std::size_t a = 0; a < node_choices.size(); ++a) {
+      for (const auto& [value, form] : node_choices[a].makes) produced_[value].insert(form);
+      for (const auto& [value, form] : node_choices[a].reads) {
+        wanted_[value].insert(form);
+        auto& needs = needs_[value][i];
+        needs.resize(node_choices.size());
+        needs[a] = form;
+      }
+    }
+  }
   for (const ir::ValueId value : graph_.inputs) produced_[value].insert(interface_form(value));
   for (const ir::Block& block : graph_.blocks)
     for (const ir::ValueId value : block.arguments) produced_[value].insert(interface_form(value));
   for (const ir::ValueId value : graph_.outputs)
     if (!is_constant(value)) wanted_[value].insert(interface_form(value));
-}
-
-void Builder::collect_needs() {
-  for (std::size_t i = 0; i < choices_.nodes.size(); ++i) {
-    const auto& node_choices = result_.node_choices[i];
-    for (std::size_t a = 0; a < node_choices.size(); ++a) {
-      const NodeChoice& choice = node_choices[a];
-      if (choice.option < 0) continue;
-      if (choice.cover >= 0 && result_.leaders[static_cast<std::size_t>(choice.cover)] != i)
-        continue;  // the leader reads
-      const ItemOptions& entry =
-          choice.cover < 0 ? choices_.nodes[i]
-                           : choices_.cover_options[static_cast<std::size_t>(choice.cover)];
-      const Option& option = entry.options[static_cast<std::size_t>(choice.option)];
-      for (std::size_t k = 0; k < entry.item.inputs.size(); ++k) {
-        if (!option.candidate.inputs[k] || is_constant(entry.item.inputs[k])) continue;
-        auto& needs = needs_[entry.item.inputs[k]][i];
-        needs.resize(node_choices.size());
-        needs[a] = form_of(option, *option.candidate.inputs[k]);
-      }
-    }
-  }
 }
 
 double Builder::conversion_us(ir::ValueId value, const std::optional<Form>& root,
@@ -223,8 +152,8 @@ void Builder::add_direct_values() {
       const std::size_t producer = position_.at(graph_.value(value).producer);
       direct.producer = static_cast<std::int64_t>(producer);
       direct.roots.clear();
-      for (const NodeChoice& choice : result_.node_choices[producer])
-        direct.roots.push_back(made_by(producer, choice, value));
+      for (const NodeChoice& choice : result_.node_choices.nodes[producer])
+        direct.roots.push_back(form_in(choice.makes, value));
     }
     if (!readers.empty()) {
       direct.reader = static_cast<std::int64_t>(readers.begin()->first);
@@ -289,54 +218,23 @@ void Builder::add_form_variables() {
   }
 }
 
-// The leader of a cover and each other node of it agree.
+// Neighbours in the chain of a cover: each names the other.
 void Builder::add_cover_pairs() {
-  // One table for each pair of leader and member: for all covers that they share, by whether the
-  // member makes an output.
-  std::map<std::pair<std::size_t, std::size_t>, std::map<std::int32_t, bool>> shared;
-  for (std::size_t c = 0; c < choices_.covers.size(); ++c) {
-    const ItemOptions& cover = choices_.cover_options[c];
-    if (cover.options.empty()) continue;
-    for (const ir::NodeId node : choices_.covers[c].nodes)
-      if (const std::size_t member = position_[node]; member != result_.leaders[c])
-        shared[{result_.leaders[c], member}][static_cast<std::int32_t>(c)] =
-            makes_output(cover, *graph_.find_node(node));
-  }
-  for (const auto& [nodes, covers] : shared) {
-    const auto leader_position = static_cast<std::int64_t>(nodes.first);
-    const auto& leader = result_.node_choices[nodes.first];
-    const auto& member = result_.node_choices[nodes.second];
-    add_pair(result_.node_variables[nodes.first], result_.node_variables[nodes.second],
-             [&, &shared_covers = covers](std::size_t a, std::size_t b) {
-               const auto chosen = shared_covers.find(
-                   leader[a].cover);  // the leader's cover, where it holds the member
-               const bool ends = shared_covers.contains(member[b].cover);
-               const bool inside = member[b].inside_of == leader_position;
-               if (chosen == shared_covers.end()) return ends || inside ? kForbidden : 0.0;
-               if (chosen->second)
-                 return ends && member[b].cover == leader[a].cover &&
-                                member[b].option == leader[a].option
-                            ? 0.0
-                            : kForbidden;
-               return inside && member[b].device == leader[a].device ? 0.0 : kForbidden;
+  const auto& nodes = result_.node_choices.nodes;
+  std::set<std::pair<std::size_t, std::size_t>> links;
+  for (std::size_t i = 0; i < nodes.size(); ++i)
+    for (const NodeChoice& choice : nodes[i])
+      if (choice.previous >= 0) links.emplace(choice.previous, i);
+  for (const auto& [before, after] : links) {
+    add_pair(result_.node_variables[before], result_.node_variables[after],
+             [&, i = before, j = after](std::size_t a, std::size_t b) {
+               const bool leads_here = nodes[i][a].next == static_cast<std::int64_t>(j);
+               const bool comes_from = nodes[j][b].previous == static_cast<std::int64_t>(i);
+               if (!leads_here && !comes_from) return 0.0;
+               return leads_here && comes_from && nodes[j][b].previous_choice == a ? 0.0
+                                                                                   : kForbidden;
              });
   }
-}
-
-// The form of a value that a choice of its producer makes; nothing where the value stays inside of
-// a cover.
-std::optional<Form> Builder::made_by(std::size_t i, const NodeChoice& choice,
-                                     ir::ValueId value) const {
-  if (choice.option < 0) return std::nullopt;
-  const ItemOptions& entry = choice.cover < 0
-                                 ? choices_.nodes[i]
-                                 : choices_.cover_options[static_cast<std::size_t>(choice.cover)];
-  const auto output = std::ranges::find(entry.item.outputs, value);
-  if (output == entry.item.outputs.end()) return std::nullopt;
-  const Option& option = entry.options[static_cast<std::size_t>(choice.option)];
-  return form_of(
-      option,
-      option.candidate.outputs[static_cast<std::size_t>(output - entry.item.outputs.begin())]);
 }
 
 // A form that is present comes from what the producer makes.
@@ -347,9 +245,8 @@ void Builder::add_source_pairs() {
       continue;  // an input is always there, in its one form
     const std::size_t i = position_.at(value.producer);
     add_pair(result_.node_variables[i], form.variable, [&](std::size_t a, std::size_t b) {
-      return b == 0 || made_by(i, result_.node_choices[i][a], form.value) == form.roots[b - 1]
-                 ? 0.0
-                 : kForbidden;
+      const auto& makes = result_.node_choices.nodes[i][a].makes;
+      return b == 0 || form_in(makes, form.value) == form.roots[b - 1] ? 0.0 : kForbidden;
     });
   }
 }
@@ -385,7 +282,7 @@ void Builder::add_conversion_pairs() {
 void Builder::add_order_costs() {
   auto& variables = result_.problem.variables;
   for (std::size_t i = 0; i < choices_.nodes.size(); ++i) {
-    const auto& here = result_.node_choices[i];
+    const auto& here = result_.node_choices.nodes[i];
     const auto rates = [&](const NodeChoice& choice) -> const backends::DeviceRates& {
       return target_.info(choice.device).rates;
     };
@@ -398,7 +295,7 @@ void Builder::add_order_costs() {
       if (i + 1 == choices_.nodes.size()) costs[a] += weight(i) * rates(here[a]).sync_us;
     }
     if (i + 1 == choices_.nodes.size()) continue;
-    const auto& there = result_.node_choices[i + 1];
+    const auto& there = result_.node_choices.nodes[i + 1];
     const double crossing_weight = std::max(weight(i), weight(i + 1));
     add_pair(result_.node_variables[i], result_.node_variables[i + 1],
              [&](std::size_t a, std::size_t b) {
@@ -417,14 +314,25 @@ AssignmentProblem build_assignment_problem(const ir::Graph& graph, const Choices
 }
 
 void forbid_together(AssignmentProblem& problem, const std::vector<std::uint32_t>& covers) {
+  const auto& nodes = problem.node_choices.nodes;
+  const auto end_of = [&](std::uint32_t cover) {  // the node where it ends
+    return static_cast<std::size_t>(
+        std::ranges::find_if(nodes,
+                             [&](const auto& node_choices) {
+                               return std::ranges::find(node_choices,
+                                                        static_cast<std::int32_t>(cover),
+                                                        &NodeChoice::cover) != node_choices.end();
+                             }) -
+        nodes.begin());
+  };
   for (std::size_t i = 0; i < covers.size(); ++i) {
     for (std::size_t j = i + 1; j < covers.size(); ++j) {
-      const std::size_t a = problem.leaders[covers[i]];
-      const std::size_t b = problem.leaders[covers[j]];
-      if (a == b) continue;  // one node leads at most one of its covers
+      const std::size_t a = end_of(covers[i]);
+      const std::size_t b = end_of(covers[j]);
+      if (a == b) continue;  // one cover at most ends in a node
       solve::PairCost pair{problem.node_variables[a], problem.node_variables[b], {}};
-      for (const NodeChoice& first : problem.node_choices[a])
-        for (const NodeChoice& second : problem.node_choices[b])
+      for (const NodeChoice& first : nodes[a])
+        for (const NodeChoice& second : nodes[b])
           pair.costs.push_back(first.cover == static_cast<std::int32_t>(covers[i]) &&
                                        second.cover == static_cast<std::int32_t>(covers[j])
                                    ? kForbidden
@@ -436,23 +344,23 @@ void forbid_together(AssignmentProblem& problem, const std::vector<std::uint32_t
 
 Assignment decode(const AssignmentProblem& problem, const std::vector<std::uint32_t>& solution) {
   Assignment assignment;
-  assignment.cover_option.assign(problem.leaders.size(), -1);
-  for (std::size_t i = 0; i < problem.node_variables.size(); ++i)
-    assignment.nodes.push_back(problem.node_choices[i][solution[problem.node_variables[i]]]);
-  // First the leaders say which covers there are; then their nodes can name them.
-  std::vector<std::int32_t> led(assignment.nodes.size(), -1);
-  for (std::size_t i = 0; i < assignment.nodes.size(); ++i) {
-    NodeChoice& choice = assignment.nodes[i];
-    if (choice.cover < 0) continue;
-    const auto cover = static_cast<std::size_t>(choice.cover);
-    if (problem.leaders[cover] == i) {
-      led[i] = choice.cover;
-      assignment.cover_option[cover] = choice.option;
-    }
-    choice.option = -1;
+  assignment.cover_option.assign(problem.node_choices.covers.size(), -1);
+  const auto choice_of = [&](std::size_t i) -> const NodeChoice& {
+    return problem.node_choices.nodes[i][solution[problem.node_variables[i]]];
+  };
+  const std::size_t count = problem.node_variables.size();
+  for (std::size_t i = 0; i < count; ++i) {
+    const NodeChoice& choice = choice_of(i);
+    assignment.nodes.push_back({choice.device, choice.cover < 0 ? choice.option : -1, -1});
   }
-  for (NodeChoice& choice : assignment.nodes)
-    if (choice.inside_of >= 0) choice.cover = led[static_cast<std::size_t>(choice.inside_of)];
+  for (std::size_t i = 0; i < count; ++i) {
+    const std::int32_t cover = choice_of(i).cover;
+    if (cover < 0) continue;
+    assignment.cover_option[static_cast<std::size_t>(cover)] = choice_of(i).option;
+    for (auto at = static_cast<std::int64_t>(i); at >= 0;
+         at = choice_of(static_cast<std::size_t>(at)).previous)
+      assignment.nodes[static_cast<std::size_t>(at)].cover = cover;
+  }
   const auto chosen = [&](std::int64_t position) {
     return position < 0 ? 0 : solution[problem.node_variables[static_cast<std::size_t>(position)]];
   };

@@ -5,16 +5,13 @@
 // and read back from its solution.
 //
 // Variables:
-//   node   one choice per option of the node alone; per option of each cover that it leads (is the
-//   first node of) or whose result
-//          it makes; and one per (leader, device) inside of whose covers it could vanish. So the
-//          form of a value hangs on the choice of its producer alone, and a chain of covers stays a
-//          star around its leader.
+//   node   one choice per option of the node alone, and per part of a cover that it could be
+//          (plan/node_choices.h)
 //   form   (values with several readers, or that are outputs and read) per value and form that
 //   somebody wants (or that a conversion passes through): absent, or the form that the producer
 //          made, from which this one is converted; conversions from one produced form follow one
 //          fixed path, so chains end
-// Pairs: the leader of a cover and its other nodes agree; a value with one reader pays the
+// Pairs: neighbours in the chain of a cover agree; a value with one reader pays the
 // conversion from what its producer makes to what the reader wants, without variables of its own; a
 // form's origin is what the producer made; a consumer's form is present; a conversion's previous
 // step is present; neighbours in execution order pay synchronisation and launch where the device
@@ -28,20 +25,10 @@
 
 #include "plan/choices.h"
 #include "plan/conversions.h"
+#include "plan/node_choices.h"
 #include "solve/problem.h"
 
 namespace tessera::plan {
-
-// One choice of a node variable.
-//   alone                        option of the node
-//   leads or ends a cover        `cover`, and its option
-//   inside of a cover            `inside_of`; which cover, the leader's choice says
-struct NodeChoice {
-  std::uint32_t device = 0;
-  std::int32_t option = -1;
-  std::int32_t cover = -1;
-  std::int64_t inside_of = -1;  // position of the leader
-};
 
 struct FormVariable {
   ir::ValueId value = ir::kNoValue;
@@ -67,20 +54,24 @@ struct DirectValue {
 
 struct AssignmentProblem {
   solve::Problem problem;
-  std::vector<std::uint32_t> node_variables;          // per node
-  std::vector<std::vector<NodeChoice>> node_choices;  // per node, per choice
-  std::vector<std::size_t> leaders;                   // per cover: the position of its first node
+  std::vector<std::uint32_t> node_variables;  // per node
+  NodeChoices node_choices;
   std::vector<DirectValue> direct;
   std::vector<FormVariable> forms;
   std::map<std::pair<ir::ValueId, Form>, std::size_t> form_index;
 };
 
+// What was decided for a node: an option of its own, or a cover.
+struct ChosenNode {
+  std::uint32_t device = 0;
+  std::int32_t option = -1;
+  std::int32_t cover = -1;
+};
+
 // What was decided.
 struct Assignment {
-  // Per node: its choice; with a cover (then without an option) where it is in one. Per cover: the
-  // option chosen, or -1.
-  std::vector<NodeChoice> nodes;
-  std::vector<std::int32_t> cover_option;
+  std::vector<ChosenNode> nodes;
+  std::vector<std::int32_t> cover_option;  // per cover: the option chosen, or -1
   // Made forms that the producer does not make itself: value, form, and the produced form that it
   // comes from.
   struct MadeForm {

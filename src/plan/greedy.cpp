@@ -96,18 +96,11 @@ void Greedy::claim(std::uint32_t device) {
     const std::int32_t option = cheapest(entry, device);
     const auto is_claimed = [&](ir::NodeId id) { return claimed_[position_[id]]; };
     if (option < 0 || std::ranges::any_of(choices_.covers[c].nodes, is_claimed)) continue;
-    for (const ir::NodeId id : choices_.covers[c].nodes) {
-      const std::size_t i = position_[id];
+    const auto& chain = problem_.node_choices.covers[c][static_cast<std::size_t>(option)];
+    for (std::size_t k = 0; k < chain.size(); ++k) {
+      const std::size_t i = position_[choices_.covers[c].nodes[k]];
       claimed_[i] = true;
-      const auto& node_choices = problem_.node_choices[i];
-      const auto leader = static_cast<std::int64_t>(problem_.leaders[c]);
-      const auto choice = std::ranges::find_if(node_choices, [&](const NodeChoice& entry_choice) {
-        return (entry_choice.cover == static_cast<std::int32_t>(c) &&
-                entry_choice.option == option) ||
-               (entry_choice.inside_of == leader && entry_choice.device == device);
-      });
-      solution_[problem_.node_variables[i]] =
-          static_cast<std::uint32_t>(choice - node_choices.begin());
+      solution_[problem_.node_variables[i]] = chain[k];
     }
     note_item(entry, entry.options[static_cast<std::size_t>(option)]);
   }

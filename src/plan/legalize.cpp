@@ -26,7 +26,7 @@ std::vector<ChosenItem> chosen_items(const ir::Graph& graph, const Choices& choi
   for (std::size_t i = 0; i < graph.nodes().size(); ++i) position[graph.nodes()[i]->id] = i;
   std::vector<ChosenItem> items;
   for (std::size_t i = 0; i < choices.nodes.size(); ++i) {
-    const NodeChoice& choice = assignment.nodes[i];
+    const ChosenNode& choice = assignment.nodes[i];
     if (choice.option >= 0)
       items.push_back({&choices.nodes[i],
                        &choices.nodes[i].options[static_cast<std::size_t>(choice.option)],

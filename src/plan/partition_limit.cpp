@@ -73,7 +73,7 @@ class Limiter {
       if (is_inside) continue;
       auto& costs = result.variables[problem_.node_variables[i]].costs;
       for (std::size_t c = 0; c < costs.size(); ++c)
-        if (problem_.node_choices[i][c].device == device)
+        if (problem_.node_choices.nodes[i][c].device == device)
           costs[c] = std::numeric_limits<double>::infinity();
     }
     return result;
