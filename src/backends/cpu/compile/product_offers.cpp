@@ -1,4 +1,4 @@
-// Gemm and MatMul with their epilogues, through oneDNN.
+// Gemm and MatMul with their epilogues, through oneDNN and by own code.
 
 #include <fmt/format.h>
 
@@ -6,6 +6,7 @@
 
 #include "backends/cpu/compile/families.h"
 #include "backends/cpu/run/elementwise_program.h"
+#include "backends/cpu/run/panel_product_plan.h"
 #include "backends/cpu/run/product_plan.h"
 
 namespace tessera::backends::cpu {
@@ -143,6 +144,25 @@ Result<Choice> choose_cut(const SpecDraft& draft, const InstanceDims& dims, std:
   return choice;
 }
 
+// A product with a constant matrix, by own code.
+std::optional<Candidate> panel_candidate(const SpecDraft& draft, const InstanceDims& dims) {
+  const auto bytes = draft.constant_bytes();
+  const auto plan = plan_panel_product(draft.spec, bytes);
+  if (!plan) return std::nullopt;
+  const std::size_t first = 1 + plan->epilogue.steps;
+  if (draft.spec.steps.size() > first) {
+    const auto tail = ElementwiseProgram::parse(draft.spec, bytes, first);
+    if (!tail || !tail->bind(dims)) return std::nullopt;
+  }
+  const Dims a = operand_dims(draft.spec, dims, plan->a_operand);
+  Candidate candidate = make_row_major(draft, "simd.product");
+  set_traffic(candidate, draft, dims);
+  candidate.flops = 2.0 * static_cast<double>(numel(dims.outputs[0])) *
+                    static_cast<double>(a.empty() ? 1 : a.back());
+  candidate.efficiency = 0.8;
+  return candidate;
+}
+
 Offers offer_product(const OfferRequest& request) {
   auto draft = prepared(request.draft);
   if (!draft) return refuse(draft.error());
@@ -166,17 +186,22 @@ Offers offer_product(const OfferRequest& request) {
     candidate.options["post_op_steps"] = static_cast<std::int64_t>(choice->steps);
     put_layout(candidate.options, "weights", choice->weights);
     candidate.efficiency = 0.7;
-    offers.refusal.clear();
     offers.candidates.push_back(std::move(candidate));
     break;
   }
+  if (auto candidate = panel_candidate(*draft, request.dims))
+    offers.candidates.push_back(*std::move(candidate));
+  if (!offers.candidates.empty()) offers.refusal.clear();
   return offers;
 }
 
 Status finish_product(SpecDraft& draft, const Candidate& candidate) {
   TESSERA_ASSIGN(draft, prepared(draft));
-  const OperandRef weights = operand_ref(draft.spec, step_input(draft.spec.steps[0], 1));
-  const Layout layout = get_layout(candidate.options, "weights");
+  const artefact::KernelStep& step = draft.spec.steps[0];
+  const OperandRef weights = operand_ref(draft.spec, step_input(step, 1));
+  const Layout layout = candidate.kernel == "simd.product"
+                            ? panel_weights_layout(step.attributes.get_int("transB", 0) != 0)
+                            : get_layout(candidate.options, "weights");
   if (weights.kind == OperandRef::Kind::kConstant && !layout.is_row_major())
     relayout_constant(draft, weights.index, layout);
   return {};

@@ -24,6 +24,7 @@ constexpr std::array kLoaders = {
     Loader{"onednn.conv", 1, cpu::load_conv},
     Loader{"simd.conv", 1, cpu::load_plane_conv},
     Loader{"onednn.matmul", 1, cpu::load_product},
+    Loader{"simd.product", 1, cpu::load_panel_product},
     Loader{"onednn.pool", 1, cpu::load_onednn_pool},
     Loader{"simd.pool", 1, cpu::load_pool},
     Loader{"simd.global_pool", 1, cpu::load_global_pool},

@@ -15,6 +15,9 @@ Result<std::unique_ptr<LoadedKernel>> load_plane_conv(const artefact::KernelSpec
 // product_kernel.cpp: "onednn.matmul", a Gemm or MatMul and its epilogue.
 Result<std::unique_ptr<LoadedKernel>> load_product(const artefact::KernelSpec& spec,
                                                    Constants constants);
+// panel_product_kernel.cpp: "simd.product", one with a constant matrix, by own code.
+Result<std::unique_ptr<LoadedKernel>> load_panel_product(const artefact::KernelSpec& spec,
+                                                         Constants constants);
 // quant_conv_kernel.cpp: "simd.quant_conv", a convolution of 8-bit tensors and its epilogue.
 Result<std::unique_ptr<LoadedKernel>> load_quant_conv(const artefact::KernelSpec& spec,
                                                       Constants constants);

@@ -1,0 +1,158 @@
+#include "backends/cpu/run/product_simd.h"
+
+#include <algorithm>
+
+// The three variants of elementwise_simd.cpp.
+#define HWY_DISABLED_TARGETS (HWY_SSSE3 | HWY_SSE4 | HWY_AVX3_DL)
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "backends/cpu/run/product_simd.cpp"
+// foreach_target.h must come before whatever includes highway.h.
+// clang-format off
+#include "hwy/foreach_target.h"
+#include "hwy/highway.h"
+// clang-format on
+
+HWY_BEFORE_NAMESPACE();
+namespace tessera::backends::cpu {
+namespace HWY_NAMESPACE {
+
+namespace hn = hwy::HWY_NAMESPACE;
+using D = hn::CappedTag<float, static_cast<std::size_t>(kProductColumns)>;
+
+constexpr std::size_t kLanes = HWY_MAX_BYTES == 64 ? 16 : HWY_MAX_BYTES == 32 ? 8 : 4;
+constexpr std::size_t kVectors = static_cast<std::size_t>(kProductColumns) / kLanes;  // of a panel
+constexpr std::size_t kSums = 12;  // that fit into the registers beside what is multiplied
+constexpr std::size_t kMaxRows = kSums / kVectors;
+
+// Panels that R rows take at once.
+constexpr std::size_t panels_for(std::size_t rows) {
+  return std::clamp<std::size_t>(kMaxRows / rows, 1, 4);
+}
+
+struct Tile {
+  const float* a = nullptr;
+  const float* panel = nullptr;
+  const float* start = nullptr;
+  float* c = nullptr;
+};
+
+// R rows of P panels. Every loop over sums is unrolled: one that is not would keep them in memory.
+template <std::size_t R, std::size_t P>
+HWY_INLINE void tile(const PanelProduct& product, const Tile& at) {
+  const D d;
+  constexpr std::size_t kCount = P * kVectors;
+  hn::Vec<D> sum[R][kCount];
+#pragma GCC unroll 16
+  for (std::size_t v = 0; v < kCount; ++v) {
+    const auto first = at.start == nullptr ? hn::Zero(d) : hn::LoadU(d, at.start + v * kLanes);
+#pragma GCC unroll 16
+    for (std::size_t r = 0; r < R; ++r) sum[r][v] = first;
+  }
+  const float* a[R];
+#pragma GCC unroll 16
+  for (std::size_t r = 0; r < R; ++r) a[r] = at.a + static_cast<std::int64_t>(r) * product.a_stride;
+  const float* b = at.panel;
+  for (std::int64_t k = 0; k < product.depth; ++k, b += kProductColumns) {
+    hn::Vec<D> values[kCount];
+#pragma GCC unroll 16
+    for (std::size_t p = 0; p < P; ++p)
+#pragma GCC unroll 16
+      for (std::size_t v = 0; v < kVectors; ++v)
+        values[p * kVectors + v] =
+            hn::LoadU(d, b + static_cast<std::int64_t>(p) * product.panel_stride + v * kLanes);
+#pragma GCC unroll 16
+    for (std::size_t r = 0; r < R; ++r) {
+      const auto scale = hn::Set(d, a[r][k]);
+#pragma GCC unroll 16
+      for (std::size_t v = 0; v < kCount; ++v) sum[r][v] = hn::MulAdd(scale, values[v], sum[r][v]);
+    }
+  }
+#pragma GCC unroll 16
+  for (std::size_t r = 0; r < R; ++r) {
+    float* c = at.c + static_cast<std::int64_t>(r) * product.c_stride;
+#pragma GCC unroll 16
+    for (std::size_t v = 0; v < kCount; ++v) {
+      const auto result =
+          product.adds ? hn::Add(sum[r][v], hn::LoadU(d, c + v * kLanes)) : sum[r][v];
+      hn::StoreU(result, d, c + v * kLanes);
+    }
+  }
+}
+
+// The columns of a panel that is not whole, by way of one that is.
+template <std::size_t R>
+void ragged_tile(const PanelProduct& product, const Tile& at, std::int64_t columns) {
+  float sums[R * static_cast<std::size_t>(kProductColumns)];
+  float start[kProductColumns] = {};
+  if (at.start != nullptr) std::copy_n(at.start, columns, start);
+  PanelProduct whole = product;
+  whole.adds = false;
+  whole.c_stride = kProductColumns;
+  tile<R, 1>(whole, {at.a, at.panel, start, sums});
+  for (std::size_t r = 0; r < R; ++r) {
+    float* c = at.c + static_cast<std::int64_t>(r) * product.c_stride;
+    const float* from = sums + r * static_cast<std::size_t>(kProductColumns);
+    for (std::int64_t j = 0; j < columns; ++j) c[j] = product.adds ? c[j] + from[j] : from[j];
+  }
+}
+
+template <std::size_t R, std::size_t P>
+void row_tile(const PanelProduct& product, std::int64_t row, std::int64_t column) {
+  const Tile at{product.a + row * product.a_stride,
+                product.panels + column / kProductColumns * product.panel_stride,
+                product.start == nullptr ? nullptr : product.start + column,
+                product.c + row * product.c_stride + column};
+  if (const std::int64_t left = product.columns - column; left < kProductColumns)
+    return ragged_tile<R>(product, at, left);
+  tile<R, P>(product, at);
+}
+
+// Tiles of R rows, the rest in lower ones that are about as high as each other.
+template <std::size_t R, std::size_t P>
+std::int64_t rows_down(const PanelProduct& product, std::int64_t row, std::int64_t column) {
+  if constexpr (R > 1) {
+    const std::int64_t left = product.rows - row;
+    const auto high = static_cast<std::int64_t>(R);
+    const std::int64_t tiles = (left + high - 1) / high;
+    for (std::int64_t full = left - tiles * (high - 1); full > 0; --full, row += high)
+      row_tile<R, P>(product, row, column);
+    return rows_down<R - 1, P>(product, row, column);
+  } else {
+    for (; row < product.rows; ++row) row_tile<R, P>(product, row, column);
+    return row;
+  }
+}
+
+// As many panels at once as fill the registers for all rows.
+template <std::size_t P>
+void panel_groups(const PanelProduct& product, std::int64_t column) {
+  constexpr std::size_t kRows = std::max<std::size_t>(1, kMaxRows / P);
+  constexpr auto kWidth = static_cast<std::int64_t>(P) * kProductColumns;
+  for (; column + kWidth <= product.columns || (P == 1 && column < product.columns);
+       column += kWidth)
+    rows_down<kRows, P>(product, 0, column);
+  if constexpr (P > 1) panel_groups<P - 1>(product, column);
+}
+
+void run(const PanelProduct& product) {
+  if (product.rows == 1) return panel_groups<panels_for(1)>(product, 0);
+  if (product.rows == 2) return panel_groups<panels_for(2)>(product, 0);
+  if (product.rows == 3) return panel_groups<panels_for(3)>(product, 0);
+  panel_groups<1>(product, 0);
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace tessera::backends::cpu
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace tessera::backends::cpu {
+
+HWY_EXPORT(run);
+
+void panel_rows_product(const PanelProduct& product) {
+  HWY_DYNAMIC_DISPATCH(run)(product);
+}
+
+}  // namespace tessera::backends::cpu
+#endif
