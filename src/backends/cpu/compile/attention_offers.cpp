@@ -66,7 +66,7 @@ Offers offer_attention(const OfferRequest& request) {
   }
   const auto sizes = ops::nn::attention_sizes(spec.steps.back().attributes, present);
   if (!sizes) return refuse(sizes.error());
-  Candidate candidate = make_row_major(request.draft, "onednn.attention");
+  Candidate candidate = make_row_major(request.draft, "simd.attention");
   set_traffic(candidate, request.draft, request.dims);
   const auto scores = static_cast<double>(numel(*constant_dims(sizes->scores())));
   candidate.flops = scores * (2 * static_cast<double>(*sizes->head_size.constant()) +

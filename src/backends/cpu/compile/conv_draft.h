@@ -23,7 +23,8 @@ Candidate conv_candidate(const SpecDraft& laid, std::string kernel, const Instan
                          double product_flops);
 
 // "simd.conv" in each pair of layouts that it is good for; a refusal where there is none, or where
-// the library multiplies as well or better. `alone`: the library has nothing.
+// the library multiplies as well or better. `alone`: the library has nothing, or nothing that it
+// generates for the shape.
 Offers offer_plane_conv(const OfferRequest& request, const ConvPlan& plan, double product_flops,
                         bool alone);
 // Packs its weights.

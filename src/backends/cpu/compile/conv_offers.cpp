@@ -121,10 +121,16 @@ double product_flops(const ConvPlan& plan, const Dims& src, const Dims& dst) {
   return 2.0 * static_cast<double>(positions) * static_cast<double>(numel(plan.weight_dims));
 }
 
-Offers offer_onednn_conv(const OfferRequest& request, const ConvPlan& plan, double flops,
-                         std::int64_t src_channels) {
-  const SpecDraft& draft = request.draft;
+struct LibraryOffers {
   Offers offers;
+  bool generates = false;  // code for the very shape, in some layout
+};
+
+LibraryOffers offer_onednn_conv(const OfferRequest& request, const ConvPlan& plan, double flops,
+                                std::int64_t src_channels) {
+  const SpecDraft& draft = request.draft;
+  LibraryOffers result;
+  Offers& offers = result.offers;
   for (const ConvWay& way : ways(request.dims.outputs[0].size(), src_channels)) {
     auto laid = conv_in_layouts(draft, way);
     auto choice = laid ? choose(*laid, request.dims) : Result<Choice>(tl::unexpected(laid.error()));
@@ -139,8 +145,9 @@ Offers offer_onednn_conv(const OfferRequest& request, const ConvPlan& plan, doub
     put_layout(candidate.options, "weights", choice->weights);
     candidate.efficiency = efficiency(choice->implementation, plan, request.dims.outputs[0]);
     offers.candidates.push_back(std::move(candidate));
+    result.generates = result.generates || choice->implementation.find("gemm") == std::string::npos;
   }
-  return offers;
+  return result;
 }
 
 Offers offer_conv(const OfferRequest& request) {
@@ -158,8 +165,8 @@ Offers offer_conv(const OfferRequest& request) {
                               draft.spec.steps[0].op_type));
   const double flops =
       product_flops(*plan, request.dims.inputs[src_operand], request.dims.outputs[0]);
-  Offers offers = offer_onednn_conv(request, *plan, flops, *src_channels);
-  Offers own = offer_plane_conv(request, *plan, flops, offers.candidates.empty());
+  auto [offers, generates] = offer_onednn_conv(request, *plan, flops, *src_channels);
+  Offers own = offer_plane_conv(request, *plan, flops, !generates);
   std::move(own.candidates.begin(), own.candidates.end(), std::back_inserter(offers.candidates));
   if (offers.refusal.empty()) offers.refusal = std::move(own.refusal);
   if (!offers.candidates.empty()) offers.refusal.clear();

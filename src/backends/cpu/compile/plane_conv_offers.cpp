@@ -45,12 +45,14 @@ double efficiency(const PlaneGeometry& geometry, const ConvWay& way, double prod
   return std::min(product_flops / std::max(work, 1.0), 1.0);
 }
 
-// Where oneDNN's generated code is at its best: whole blocks of channels, rows that are not short.
-bool library_is_better(const PlaneGeometry& geometry) {
+// Where oneDNN's generated code is at its best: whole blocks of channels, rows that are not short;
+// one channel of each group where channels lie together.
+bool library_is_better(const PlaneGeometry& geometry, const ConvWay& way) {
   if (geometry.transposed || geometry.columns.dst_size < 7) return false;
   const bool depthwise =
       geometry.src_channels == 1 && geometry.dst_channels == 1 && geometry.group > 1;
-  return depthwise || (geometry.src_channels >= 16 && geometry.dst_channels >= 32);
+  if (depthwise) return !way.src.is_row_major();
+  return geometry.src_channels >= 16 && geometry.dst_channels >= 32;
 }
 
 Status check_way(const SpecDraft& laid, const InstanceDims& dims) {
@@ -72,9 +74,9 @@ Offers offer_plane_conv(const OfferRequest& request, const ConvPlan& plan, doubl
   const Dims& src = request.dims.inputs[operand_ref(spec, plan.src_operand).index];
   const Dims& dst = request.dims.outputs[0];
   const PlaneGeometry geometry = plane_geometry(plan, src, dst);
-  if (!alone && library_is_better(geometry)) return {};
   Offers offers;
   for (const ConvWay& way : ways(dst.size(), src[1], dst[1])) {
+    if (!alone && library_is_better(geometry, way)) continue;
     const auto laid = conv_in_layouts(request.draft, way);
     const Status fits =
         laid ? check_way(*laid, request.dims) : Status(tl::unexpected(laid.error()));

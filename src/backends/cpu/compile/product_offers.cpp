@@ -144,7 +144,7 @@ Result<Choice> choose_cut(const SpecDraft& draft, const InstanceDims& dims, std:
   return choice;
 }
 
-// A product with a constant matrix, by own code.
+// The product by own code, where it has any.
 std::optional<Candidate> panel_candidate(const SpecDraft& draft, const InstanceDims& dims) {
   const auto bytes = draft.constant_bytes();
   const auto plan = plan_panel_product(draft.spec, bytes);
@@ -155,6 +155,8 @@ std::optional<Candidate> panel_candidate(const SpecDraft& draft, const InstanceD
     if (!tail || !tail->bind(dims)) return std::nullopt;
   }
   const Dims a = operand_dims(draft.spec, dims, plan->a_operand);
+  const Dims b = operand_dims(draft.spec, dims, plan->b_operand);
+  if (!plan->problem(a, b, dims.outputs[0], Layout{})) return std::nullopt;
   Candidate candidate = make_row_major(draft, "simd.product");
   set_traffic(candidate, draft, dims);
   candidate.flops = 2.0 * static_cast<double>(numel(dims.outputs[0])) *

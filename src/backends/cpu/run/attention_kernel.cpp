@@ -1,17 +1,15 @@
-// "onednn.attention": Attention in fp32, a block of queries at a time: scores by a product, scale,
+// "simd.attention": Attention in fp32, a block of queries at a time: scores by a product, scale,
 // bias and softmax over each row while it is in the cache, and a product with V.
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <cstring>
 
 #include "backends/cpu/run/attention_spec.h"
 #include "backends/cpu/run/kernels.h"
-#include "backends/cpu/run/onednn_shim.h"
-#include "backends/cpu/run/parallel_status.h"
+#include "backends/cpu/run/product_simd.h"
 #include "backends/cpu/run/softmax_row.h"
 #include "ops/nn/attention_plan.h"
 
@@ -22,8 +20,7 @@ using ops::nn::AttentionSizes;
 
 constexpr std::int64_t kQueryBlock = 64;  // rows of scores that are held at once
 constexpr std::int64_t kAlign = 16;       // floats
-// Up to so many rows of a group, own loops are as fast as a product that is compiled for each
-// number of keys: a decoder has another number in every step.
+// Up to so many rows of a group, packing keys and values costs more than it gains.
 constexpr std::int64_t kFewRows = 8;
 
 class AttentionKernel final : public LoadedKernel {
@@ -44,18 +41,12 @@ std::int64_t rounded(std::int64_t floats_count) {
   return (floats_count + kAlign - 1) / kAlign * kAlign;
 }
 
-// The two products for one number of query rows.
-struct BlockCalls {
-  std::unique_ptr<OnednnCall> scores, values;
-};
-
 class AttentionInstance final : public KernelInstance {
  public:
   explicit AttentionInstance(const AttentionKernel& kernel) : kernel_(kernel) {}
   Status build(const InstanceDims& dims, int threads);
   [[nodiscard]] std::int64_t scratch_bytes() const override {
-    return chunk_floats_ * static_cast<std::int64_t>(sizeof(float)) *
-           static_cast<std::int64_t>(calls_.size());
+    return chunk_floats_ * static_cast<std::int64_t>(sizeof(float)) * chunks_;
   }
   Status execute(const ExecuteArgs& args) override;
 
@@ -65,23 +56,19 @@ class AttentionInstance final : public KernelInstance {
     std::int64_t batch, group, begin, end;
   };
   struct Scratch {
-    float *scores, *keys, *values, *queries, *results;
-    std::byte* library;
+    float *scores, *keys, *values, *queries, *results, *key_panels, *value_panels;
   };
 
   void read_sizes(const AttentionSizes& sizes);
   void read_mask(const InstanceDims& dims);
   void make_jobs();
-  Status make_calls(std::int64_t chunks);
-  void lay_out_scratch(std::int64_t library_bytes);
+  void lay_out_scratch();
   [[nodiscard]] Scratch scratch_of(const ExecuteArgs& args, std::int64_t chunk) const;
   [[nodiscard]] const std::byte* operand(std::size_t index, const ExecuteArgs& args) const;
-  Status run_job(const Job& job, std::array<BlockCalls, 2>& calls, const Scratch& scratch,
-                 const ExecuteArgs& args) const;
-  Status score_block(BlockCalls& calls, const float* query, const float* keys, std::int64_t count,
-                     const Scratch& scratch) const;
-  Status sum_block(BlockCalls& calls, const float* values, float* to, std::int64_t count,
+  void run_job(const Job& job, const Scratch& scratch, const ExecuteArgs& args) const;
+  void score_block(const float* query, const float* keys, std::int64_t count,
                    const Scratch& scratch) const;
+  void sum_block(const float* values, float* to, std::int64_t count, const Scratch& scratch) const;
   // All keys or values of a group in one piece, copied where they are not; written to the cache
   // where there is one.
   const float* whole(std::size_t input, std::size_t past, std::size_t present, const Job& job,
@@ -102,9 +89,8 @@ class AttentionInstance final : public KernelInstance {
   [[nodiscard]] std::int32_t operand_at(std::size_t index) const {
     return attention_operand(kernel_.spec_, index);
   }
-  [[nodiscard]] bool has_few_rows() const {
-    return rows() <= kFewRows && kernel_.keys_ != KeyOrder::kTurned;
-  }
+  [[nodiscard]] bool is_turned() const { return kernel_.keys_ == KeyOrder::kTurned; }
+  [[nodiscard]] bool has_few_rows() const { return rows() <= kFewRows && !is_turned(); }
   // Rows of one head do not follow one another.
   [[nodiscard]] bool packs() const { return flat_ && query_heads_ > 1; }
   [[nodiscard]] std::int64_t rows() const { return shared_ * queries_; }
@@ -121,8 +107,9 @@ class AttentionInstance final : public KernelInstance {
   std::int64_t mask_columns_ = 0;
   bool mask_is_bool_ = false;
   std::vector<Job> jobs_;
-  std::vector<std::array<BlockCalls, 2>> calls_;  // by chunk: whole blocks, the rest
-  std::int64_t keys_at_ = 0, values_at_ = 0, queries_at_ = 0, results_at_ = 0, library_at_ = 0;
+  std::int64_t chunks_ = 0;
+  std::int64_t keys_at_ = 0, values_at_ = 0, queries_at_ = 0, results_at_ = 0, key_panels_at_ = 0,
+               value_panels_at_ = 0;
   std::int64_t chunk_floats_ = 0;
 };
 
@@ -177,42 +164,7 @@ void AttentionInstance::make_jobs() {
         jobs_.push_back({batch, group, begin, std::min(begin + step, rows())});
 }
 
-Status AttentionInstance::make_calls(std::int64_t chunks) {
-  calls_.resize(static_cast<std::size_t>(chunks));
-  if (rows() == 0 || total_ == 0 || head_ == 0 || value_ == 0 || has_few_rows()) {
-    lay_out_scratch(0);
-    return {};
-  }
-  const Layout keys = kernel_.keys_ == KeyOrder::kTurned ? Layout() : Layout{{1, 0}, {}};
-  std::int64_t library_bytes = 0;
-  for (const std::size_t rest : {0U, 1U}) {
-    const std::int64_t count = rest == 0 ? std::min(kQueryBlock, rows()) : rows() % kQueryBlock;
-    if (count == 0 || (rest == 1 && rows() < kQueryBlock)) continue;
-    ProductProblem scores{{{count, head_}, {}, false},
-                          {{head_, total_}, keys, false},
-                          {{count, total_}, {}, false},
-                          false,
-                          {}};
-    ProductProblem values{{{count, total_}, {}, false},
-                          {{total_, value_}, {}, false},
-                          {{count, value_}, {}, false},
-                          false,
-                          {}};
-    TESSERA_ASSIGN(const auto first, OnednnPrimitive::describe(scores));
-    TESSERA_TRY(first->create());
-    TESSERA_ASSIGN(const auto second, OnednnPrimitive::describe(values));
-    TESSERA_TRY(second->create());
-    library_bytes = std::max({library_bytes, first->scratch_bytes(), second->scratch_bytes()});
-    for (auto& chunk : calls_) {
-      TESSERA_ASSIGN(chunk[rest].scores, OnednnCall::make(first));
-      TESSERA_ASSIGN(chunk[rest].values, OnednnCall::make(second));
-    }
-  }
-  lay_out_scratch(library_bytes);
-  return {};
-}
-
-void AttentionInstance::lay_out_scratch(std::int64_t library_bytes) {
+void AttentionInstance::lay_out_scratch() {
   const std::int64_t block = std::min(kQueryBlock, rows());
   const bool copies_keys = packs() || has_past() || kernel_.keys_ == KeyOrder::kHeadsBehindRows;
   std::int64_t at = rounded(block * total_);
@@ -225,9 +177,9 @@ void AttentionInstance::lay_out_scratch(std::int64_t library_bytes) {
   values_at_ = next(packs() || has_past(), total_ * value_);
   queries_at_ = next(packs(), block * head_);
   results_at_ = next(packs(), block * value_);
-  library_at_ = at;
-  const auto float_bytes = static_cast<std::int64_t>(sizeof(float));
-  chunk_floats_ = at + rounded((library_bytes + float_bytes - 1) / float_bytes);
+  key_panels_at_ = next(!has_few_rows(), panel_elements(head_, total_));
+  value_panels_at_ = next(!has_few_rows(), panel_elements(total_, value_));
+  chunk_floats_ = at;
 }
 
 Status AttentionInstance::build(const InstanceDims& dims, int threads) {
@@ -248,7 +200,9 @@ Status AttentionInstance::build(const InstanceDims& dims, int threads) {
   make_jobs();
   const auto count = static_cast<std::int64_t>(jobs_.size());
   const std::int64_t work = rows() * batch_ * groups_ * total_;
-  return make_calls(std::max<std::int64_t>(1, std::min(count, chunk_count(work, 4096, threads))));
+  chunks_ = std::max<std::int64_t>(1, std::min(count, chunk_count(work, 4096, threads)));
+  lay_out_scratch();
+  return {};
 }
 
 // ---- Running ------------------------------------------------------------------------------------
@@ -267,7 +221,8 @@ AttentionInstance::Scratch AttentionInstance::scratch_of(const ExecuteArgs& args
           base + values_at_,
           base + queries_at_,
           base + results_at_,
-          reinterpret_cast<std::byte*>(base + library_at_)};
+          base + key_panels_at_,
+          base + value_panels_at_};
 }
 
 const float* AttentionInstance::whole(std::size_t input, std::size_t past, std::size_t present,
@@ -341,45 +296,54 @@ void AttentionInstance::weigh_row(const Job& job, std::int64_t row, float* score
       scores, scores + count, [](float weight) { return std::isnan(weight); }, 0.0F);
 }
 
-Status AttentionInstance::score_block(BlockCalls& calls, const float* query, const float* keys,
-                                      std::int64_t count, const Scratch& scratch) const {
-  if (has_few_rows()) {
-    for (std::int64_t i = 0; i < count; ++i)
-      simd_dots(query + i * head_, keys, static_cast<std::size_t>(total_),
-                static_cast<std::size_t>(head_), scratch.scores + i * total_);
-    return {};
-  }
-  calls.scores->set(kSrc, query);
-  calls.scores->set(kWeights, keys);
-  calls.scores->set(kDst, scratch.scores);
-  calls.scores->set(kScratch, scratch.library);
-  return calls.scores->run();
+// Rows of dense matrices, by packed columns.
+void packed_product(const float* a, std::int64_t rows, const float* panels, std::int64_t depth,
+                    std::int64_t columns, float* c) {
+  PanelProduct product;
+  product.a = a;
+  product.a_stride = depth;
+  product.rows = rows;
+  product.panels = panels;
+  product.panel_stride = depth * kProductColumns;
+  product.depth = depth;
+  product.columns = columns;
+  product.c = c;
+  product.c_stride = columns;
+  panel_rows_product(product);
 }
 
-Status AttentionInstance::sum_block(BlockCalls& calls, const float* values, float* to,
-                                    std::int64_t count, const Scratch& scratch) const {
-  if (has_few_rows()) {
-    const auto width = static_cast<std::size_t>(value_);
-    std::fill_n(to, count * value_, 0.0F);
-    for (std::int64_t i = 0; i < count; ++i)
-      for (std::int64_t key = 0; key < total_; ++key)
-        simd_accumulate_scaled(values + key * value_, to + i * value_, width,
-                               scratch.scores[i * total_ + key]);
-    return {};
-  }
-  calls.values->set(kSrc, scratch.scores);
-  calls.values->set(kWeights, values);
-  calls.values->set(kDst, to);
-  calls.values->set(kScratch, scratch.library);
-  return calls.values->run();
+void AttentionInstance::score_block(const float* query, const float* keys, std::int64_t count,
+                                    const Scratch& scratch) const {
+  if (!has_few_rows())
+    return packed_product(query, count, scratch.key_panels, head_, total_, scratch.scores);
+  for (std::int64_t i = 0; i < count; ++i)
+    simd_dots(query + i * head_, keys, static_cast<std::size_t>(total_),
+              static_cast<std::size_t>(head_), scratch.scores + i * total_);
 }
 
-Status AttentionInstance::run_job(const Job& job, std::array<BlockCalls, 2>& calls,
-                                  const Scratch& scratch, const ExecuteArgs& args) const {
+void AttentionInstance::sum_block(const float* values, float* to, std::int64_t count,
+                                  const Scratch& scratch) const {
+  if (!has_few_rows())
+    return packed_product(scratch.scores, count, scratch.value_panels, total_, value_, to);
+  const auto width = static_cast<std::size_t>(value_);
+  std::fill_n(to, count * value_, 0.0F);
+  for (std::int64_t i = 0; i < count; ++i)
+    for (std::int64_t key = 0; key < total_; ++key)
+      simd_accumulate_scaled(values + key * value_, to + i * value_, width,
+                             scratch.scores[i * total_ + key]);
+}
+
+void AttentionInstance::run_job(const Job& job, const Scratch& scratch,
+                                const ExecuteArgs& args) const {
   const float* keys =
       whole(ops::nn::kAttentionKey, ops::nn::kAttentionPastKey, 1, job, head_, scratch.keys, args);
   const float* values = whole(ops::nn::kAttentionValue, ops::nn::kAttentionPastValue, 2, job,
                               value_, scratch.values, args);
+  if (!has_few_rows()) {
+    pack_panels(keys, is_turned() ? total_ : 1, is_turned() ? 1 : head_, head_, total_,
+                scratch.key_panels);
+    pack_panels(values, value_, 1, total_, value_, scratch.value_panels);
+  }
   const float* query = floats(operand(ops::nn::kAttentionQuery, args));
   float* y = result(0, args);
   const std::int64_t first = (job.batch * groups_ + job.group) * rows();
@@ -390,19 +354,17 @@ Status AttentionInstance::run_job(const Job& job, std::array<BlockCalls, 2>& cal
   };
   for (std::int64_t begin = job.begin; begin < job.end; begin += kQueryBlock) {
     const std::int64_t count = std::min(kQueryBlock, job.end - begin);
-    BlockCalls& block = calls[count == std::min(kQueryBlock, rows()) ? 0 : 1];
     for (std::int64_t i = 0; packs() && i < count; ++i)
       std::copy_n(query + flat_row(begin + i) * head_, head_, scratch.queries + i * head_);
     float* to = packs() ? scratch.results : y + (first + begin) * value_;
     const float* from = packs() ? scratch.queries : query + (first + begin) * head_;
-    TESSERA_TRY(score_block(block, from, keys, count, scratch));
+    score_block(from, keys, count, scratch);
     for (std::int64_t i = 0; i < count; ++i)
       weigh_row(job, begin + i, scratch.scores + i * total_, args);
-    TESSERA_TRY(sum_block(block, values, to, count, scratch));
+    sum_block(values, to, count, scratch);
     for (std::int64_t i = 0; packs() && i < count; ++i)
       std::copy_n(scratch.results + i * value_, value_, y + flat_row(begin + i) * value_);
   }
-  return {};
 }
 
 Status AttentionInstance::execute(const ExecuteArgs& args) {
@@ -420,14 +382,17 @@ Status AttentionInstance::execute(const ExecuteArgs& args) {
     }
     return {};
   }
-  const auto chunks = static_cast<std::int64_t>(calls_.size());
-  return run_chunks(args.parallel, chunks, [&](std::int64_t i) -> Status {
-    const ChunkRange range = chunk_range(static_cast<std::int64_t>(jobs_.size()), chunks, i);
+  const auto one = [&](std::int64_t i) {
+    const ChunkRange range = chunk_range(static_cast<std::int64_t>(jobs_.size()), chunks_, i);
     for (std::int64_t job = range.begin; job < range.end; ++job)
-      TESSERA_TRY(run_job(jobs_[static_cast<std::size_t>(job)], calls_[static_cast<std::size_t>(i)],
-                          scratch_of(args, i), args));
-    return {};
-  });
+      run_job(jobs_[static_cast<std::size_t>(job)], scratch_of(args, i), args);
+  };
+  if (chunks_ == 1) {
+    one(0);
+  } else {
+    args.parallel->run(chunks_, one);
+  }
+  return {};
 }
 
 Result<std::unique_ptr<KernelInstance>> AttentionKernel::instantiate(const InstanceDims& dims,

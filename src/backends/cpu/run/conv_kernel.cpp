@@ -13,6 +13,7 @@
 #include "backends/cpu/run/kernels.h"
 #include "backends/cpu/run/parallel_status.h"
 #include "backends/cpu/run/physical.h"
+#include "backends/cpu/run/primitive_cache.h"
 
 namespace tessera::backends::cpu {
 namespace {
@@ -58,7 +59,7 @@ class ConvInstance final : public KernelInstance {
  private:
   [[nodiscard]] std::vector<ConvPlan::Piece> cut(int threads) const;
   [[nodiscard]] bool channels_split() const;
-  Result<std::shared_ptr<OnednnPrimitive>> primitive(const ConvPlan::Piece& piece);
+  Result<std::shared_ptr<const OnednnPrimitive>> primitive(const ConvPlan::Piece& piece);
   Status add_chunk(const ConvPlan::Piece& piece, std::int64_t batch_begin,
                    std::int64_t channel_begin);
   const float* operand(std::int32_t number, const ExecuteArgs& args) const;
@@ -70,7 +71,7 @@ class ConvInstance final : public KernelInstance {
   const ConvKernel& kernel_;
   InstanceDims dims_;
   std::map<std::tuple<std::int64_t, std::int64_t, std::int64_t, std::int64_t>,
-           std::shared_ptr<OnednnPrimitive>>
+           std::shared_ptr<const OnednnPrimitive>>
       primitives_;
   std::vector<Chunk> chunks_;
   BoundProgram tail_;
@@ -143,7 +144,8 @@ std::vector<ConvPlan::Piece> ConvInstance::cut(int threads) const {
   return pieces;
 }
 
-Result<std::shared_ptr<OnednnPrimitive>> ConvInstance::primitive(const ConvPlan::Piece& piece) {
+Result<std::shared_ptr<const OnednnPrimitive>> ConvInstance::primitive(
+    const ConvPlan::Piece& piece) {
   const ConvPlan& plan = kernel_.plan_;
   auto& made = primitives_[{piece.batch, piece.channels, piece.row_begin, piece.row_end}];
   if (made != nullptr) return made;
@@ -151,8 +153,7 @@ Result<std::shared_ptr<OnednnPrimitive>> ConvInstance::primitive(const ConvPlan:
   TESSERA_ASSIGN(ConvProblem problem, plan.problem(src(), dst(), piece, weights));
   TESSERA_TRY(set_post_op_operands(kernel_.spec_, plan.epilogue, dims_, problem.dst.dims,
                                    problem.post_ops));
-  TESSERA_ASSIGN(made, OnednnPrimitive::describe(problem));
-  TESSERA_TRY(made->create());
+  TESSERA_ASSIGN(made, compiled_primitive(problem));
   return made;
 }
 

@@ -32,7 +32,7 @@ constexpr std::array kLoaders = {
     Loader{"simd.softmax", 1, cpu::load_softmax},
     Loader{"simd.reduce", 1, cpu::load_reduce},
     Loader{"simd.layer_normalization", 1, cpu::load_layer_normalization},
-    Loader{"onednn.attention", 1, cpu::load_attention},
+    Loader{"simd.attention", 1, cpu::load_attention},
     Loader{"cpu.rotary_embedding", 1, cpu::load_rotary},
     Loader{"simd.lrn", 1, cpu::load_lrn},
     Loader{"simd.recurrent", 1, cpu::load_recurrent},

@@ -15,7 +15,7 @@ Result<std::unique_ptr<LoadedKernel>> load_plane_conv(const artefact::KernelSpec
 // product_kernel.cpp: "onednn.matmul", a Gemm or MatMul and its epilogue.
 Result<std::unique_ptr<LoadedKernel>> load_product(const artefact::KernelSpec& spec,
                                                    Constants constants);
-// panel_product_kernel.cpp: "simd.product", one with a constant matrix, by own code.
+// panel_product_kernel.cpp: "simd.product", the same by own code.
 Result<std::unique_ptr<LoadedKernel>> load_panel_product(const artefact::KernelSpec& spec,
                                                          Constants constants);
 // quant_conv_kernel.cpp: "simd.quant_conv", a convolution of 8-bit tensors and its epilogue.
@@ -72,7 +72,7 @@ Result<std::unique_ptr<LoadedKernel>> load_softmax(const artefact::KernelSpec& s
 // reduce_kernel.cpp: "simd.reduce".
 Result<std::unique_ptr<LoadedKernel>> load_reduce(const artefact::KernelSpec& spec,
                                                   Constants constants);
-// attention_kernel.cpp: "onednn.attention". rotary_kernel.cpp: "cpu.rotary_embedding", a
+// attention_kernel.cpp: "simd.attention". rotary_kernel.cpp: "cpu.rotary_embedding", a
 // RotaryEmbedding and views of its tables.
 Result<std::unique_ptr<LoadedKernel>> load_attention(const artefact::KernelSpec& spec,
                                                      Constants constants);

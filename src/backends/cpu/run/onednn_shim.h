@@ -23,6 +23,7 @@ struct MemoryFormat {
   Dims dims;
   Layout layout;
   bool any = false;
+  friend auto operator<=>(const MemoryFormat&, const MemoryFormat&) = default;
 };
 
 enum class Eltwise : std::uint8_t {
@@ -51,6 +52,7 @@ struct PostOp {
   float alpha = 0;
   float beta = 0;
   MemoryFormat operand;
+  friend auto operator<=>(const PostOp&, const PostOp&) = default;
 };
 
 // Convolution or transposed convolution, fp32. Sizes as ONNX has them (dilation 1: dense kernel);
@@ -61,6 +63,7 @@ struct ConvProblem {
   bool bias = false;  // [O]
   Dims strides, dilations, pads_begin, pads_end;
   std::vector<PostOp> post_ops;
+  friend auto operator<=>(const ConvProblem&, const ConvProblem&) = default;
 };
 
 // dst = src * weights + bias; bias has the dst's rank, 1 in every dim but the last.
@@ -68,6 +71,7 @@ struct ProductProblem {
   MemoryFormat src, weights, dst;
   bool bias = false;
   std::vector<PostOp> post_ops;
+  friend auto operator<=>(const ProductProblem&, const ProductProblem&) = default;
 };
 
 enum class PoolKind : std::uint8_t { kMax, kAverageIncludePad, kAverageExcludePad };
@@ -75,6 +79,7 @@ struct PoolProblem {
   PoolKind kind = PoolKind::kMax;
   MemoryFormat src, dst;
   Dims kernel, strides, dilations, pads_begin, pads_end;
+  friend auto operator<=>(const PoolProblem&, const PoolProblem&) = default;
 };
 
 // Places of a primitive's operands; a binary post-op's operand is kPostOp + its number among the

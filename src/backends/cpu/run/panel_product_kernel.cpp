@@ -1,5 +1,5 @@
-// "simd.product": a product with packed weights. Threads take columns or rows of the result,
-// whichever leaves each of them less to read.
+// "simd.product": a product with packed columns, packed by the compiler where they are constant and
+// here otherwise. Threads take matrices of a batch, or columns or rows of the result.
 
 #include <fmt/format.h>
 
@@ -49,8 +49,17 @@ class PanelProductInstance final : public KernelInstance {
   Status execute(const ExecuteArgs& args) override;
 
  private:
-  void run_block(const ExecuteArgs& args, ChunkRange rows, ChunkRange columns,
-                 float* scratch) const;
+  enum class Cut : std::uint8_t { kBatch, kColumns, kRows };
+  struct Piece {
+    ChunkRange batch, rows, columns;
+  };
+  void read_sizes(const ProductProblem& problem);
+  void choose_cut(int threads);
+  [[nodiscard]] Piece piece(std::int64_t index) const;
+  void run_piece(const ExecuteArgs& args, const Piece& piece, float* scratch) const;
+  void run_block(const ExecuteArgs& args, std::int64_t item, const float* panels, ChunkRange rows,
+                 ChunkRange columns, float* scratch) const;
+  [[nodiscard]] bool packs() const { return !is_constant(kernel_.spec_, kernel_.plan_.b_operand); }
   const float* operand(std::int32_t number, const ExecuteArgs& args) const {
     const OperandRef ref = operand_ref(kernel_.spec_, number);
     return ref.kind == OperandRef::Kind::kInput ? floats(args.inputs[ref.index])
@@ -58,51 +67,105 @@ class PanelProductInstance final : public KernelInstance {
   }
 
   const PanelProductKernel& kernel_;
-  std::int64_t rows_ = 0, depth_ = 0, columns_ = 0;
-  bool by_columns_ = false;
+  std::int64_t rows_ = 0, depth_ = 0, columns_ = 0;          // of one matrix of the batch
+  std::vector<std::int64_t> a_begin_ = {0}, b_begin_ = {0};  // by matrix: its elements
+  Cut cut_ = Cut::kRows;
   std::int64_t chunks_ = 0;
+  std::int64_t tail_floats_ = 0;
   std::int64_t chunk_scratch_ = 0;
   BoundProgram tail_;
   bool has_tail_ = false;
 };
 
+// By matrix of the result: where that of an operand begins, whose leading sizes broadcast.
+std::vector<std::int64_t> matrix_begins(const Dims& dims, const Dims& dst) {
+  const std::size_t leading = dst.size() - 2;
+  std::vector<std::int64_t> begins = {0};
+  std::int64_t stride = dims[leading] * dims[leading + 1];
+  for (std::size_t i = leading; i-- > 0; stride *= dims[i]) {
+    std::vector<std::int64_t> wider;
+    for (std::int64_t at = 0; at < dst[i]; ++at)
+      for (const std::int64_t begin : begins)
+        wider.push_back(begin + (dims[i] == 1 ? 0 : at * stride));
+    begins = std::move(wider);
+  }
+  return begins;
+}
+
+void PanelProductInstance::read_sizes(const ProductProblem& problem) {
+  rows_ = *(problem.dst.dims.end() - 2);
+  columns_ = problem.dst.dims.back();
+  depth_ = problem.src.dims.back();
+  if (!packs()) return;
+  a_begin_ = matrix_begins(problem.src.dims, problem.dst.dims);
+  b_begin_ = matrix_begins(problem.weights.dims, problem.dst.dims);
+}
+
+// Packed columns are shared rather than packed twice; else each thread should have less to read.
+void PanelProductInstance::choose_cut(int threads) {
+  const auto batch = static_cast<std::int64_t>(a_begin_.size());
+  const std::int64_t panels = (columns_ + kProductColumns - 1) / kProductColumns;
+  const double flops =
+      2.0 * static_cast<double>(batch * rows_ * columns_) * static_cast<double>(depth_);
+  const std::int64_t wanted = flops < kTooSmallToCut ? 1 : std::max(threads, 1);
+  const bool few_rows = rows_ < 2 * wanted || packs() || columns_ > rows_;
+  cut_ = batch >= wanted ? Cut::kBatch : few_rows && panels >= wanted ? Cut::kColumns : Cut::kRows;
+  chunks_ = std::min(wanted, cut_ == Cut::kBatch ? batch : cut_ == Cut::kColumns ? panels : rows_);
+}
+
+PanelProductInstance::Piece PanelProductInstance::piece(std::int64_t index) const {
+  Piece piece{{0, static_cast<std::int64_t>(a_begin_.size())}, {0, rows_}, {0, columns_}};
+  switch (cut_) {
+    case Cut::kBatch: piece.batch = chunk_range(piece.batch.end, chunks_, index); break;
+    case Cut::kColumns:
+      piece.columns = chunk_range(columns_, chunks_, index, kProductColumns);
+      break;
+    case Cut::kRows: piece.rows = chunk_range(rows_, chunks_, index); break;
+  }
+  return piece;
+}
+
 Status PanelProductInstance::build(const InstanceDims& dims, int threads) {
   const ProductPlan& plan = kernel_.plan_;
+  if (numel(dims.outputs[0]) == 0) return {};
   TESSERA_ASSIGN(
       const ProductProblem problem,
       plan.problem(operand_dims(kernel_.spec_, dims, plan.a_operand),
                    operand_dims(kernel_.spec_, dims, plan.b_operand), dims.outputs[0], Layout{}));
-  rows_ = problem.dst.dims[0];
-  columns_ = problem.dst.dims[1];
-  depth_ = problem.src.dims[1];
-  if (rows_ * columns_ == 0) return {};
-  const std::int64_t panels = (columns_ + kProductColumns - 1) / kProductColumns;
-  by_columns_ = rows_ < 2 * threads || (columns_ > rows_ && panels >= 2 * threads);
-  const double flops = 2.0 * static_cast<double>(rows_ * columns_) * static_cast<double>(depth_);
-  const std::int64_t wanted = flops < kTooSmallToCut ? 1 : std::max(threads, 1);
-  chunks_ = std::min(wanted, by_columns_ ? panels : rows_);
+  read_sizes(problem);
+  choose_cut(threads);
   has_tail_ = !kernel_.tail_.empty();
-  if (!has_tail_) return {};
-  TESSERA_ASSIGN(tail_, kernel_.tail_.bind(dims));
-  chunk_scratch_ = (tail_.scratch_bytes() + 63) / 64 * 64;
+  std::int64_t bytes = 0;
+  if (has_tail_) {
+    TESSERA_ASSIGN(tail_, kernel_.tail_.bind(dims));
+    bytes = (tail_.scratch_bytes() + 63) / 64 * 64;
+  }
+  tail_floats_ = bytes / static_cast<std::int64_t>(sizeof(float));
+  if (packs()) {
+    const std::int64_t columns = piece(0).columns.end;
+    bytes += panel_elements(depth_, columns + kProductColumns) *
+             static_cast<std::int64_t>(sizeof(float));
+  }
+  chunk_scratch_ = (bytes + 63) / 64 * 64;
   return {};
 }
 
-// Some rows of A with some columns of B, and what stands behind them.
-void PanelProductInstance::run_block(const ExecuteArgs& args, ChunkRange rows, ChunkRange columns,
+// Some rows of a matrix with some columns, and what stands behind them.
+void PanelProductInstance::run_block(const ExecuteArgs& args, std::int64_t item,
+                                     const float* panels, ChunkRange rows, ChunkRange columns,
                                      float* scratch) const {
   const ProductPlan& plan = kernel_.plan_;
-  float* result = floats(args.outputs[0]);
   const float* bias = plan.epilogue.bias ? operand(*plan.epilogue.bias, args) : nullptr;
+  const std::int64_t first = item * rows_ * columns_;  // of the matrix of the result
   PanelProduct product;
   product.a_stride = depth_;
   product.rows = rows.end - rows.begin;
   product.panel_stride = depth_ * kProductColumns;
   product.columns = columns.end - columns.begin;
-  product.c = result + rows.begin * columns_ + columns.begin;
+  product.c = floats(args.outputs[0]) + first + rows.begin * columns_ + columns.begin;
   product.c_stride = columns_;
-  const float* a = operand(plan.a_operand, args) + rows.begin * depth_;
-  const float* panels = operand(plan.b_operand, args) + columns.begin * depth_;
+  const float* a = operand(plan.a_operand, args) + a_begin_[static_cast<std::size_t>(item)] +
+                   rows.begin * depth_;
   const std::int64_t parts = std::max<std::int64_t>(1, (depth_ + kBlockDepth - 1) / kBlockDepth);
   for (std::int64_t part = 0; part < parts; ++part) {
     const ChunkRange depth = chunk_range(depth_, parts, part);
@@ -115,23 +178,37 @@ void PanelProductInstance::run_block(const ExecuteArgs& args, ChunkRange rows, C
   }
   if (!has_tail_) return;
   if (product.columns == columns_)
-    return tail_.run(args, rows.begin * columns_, rows.end * columns_, scratch);
+    return tail_.run(args, first + rows.begin * columns_, first + rows.end * columns_, scratch);
   for (std::int64_t row = rows.begin; row < rows.end; ++row)
-    tail_.run(args, row * columns_ + columns.begin, row * columns_ + columns.end, scratch);
+    tail_.run(args, first + row * columns_ + columns.begin, first + row * columns_ + columns.end,
+              scratch);
+}
+
+void PanelProductInstance::run_piece(const ExecuteArgs& args, const Piece& piece,
+                                     float* scratch) const {
+  const ProductPlan& plan = kernel_.plan_;
+  const float* b = operand(plan.b_operand, args);
+  for (std::int64_t item = piece.batch.begin; item < piece.batch.end; ++item) {
+    const float* panels = b + piece.columns.begin * depth_;
+    if (packs()) {
+      float* packed = scratch + tail_floats_;
+      const std::int64_t column_stride = plan.transpose_b ? depth_ : 1;
+      pack_panels(
+          b + b_begin_[static_cast<std::size_t>(item)] + piece.columns.begin * column_stride,
+          plan.transpose_b ? 1 : columns_, column_stride, depth_,
+          piece.columns.end - piece.columns.begin, packed);
+      panels = packed;
+    }
+    for (std::int64_t row = piece.rows.begin; row < piece.rows.end; row += kBlockRows)
+      run_block(args, item, panels, {row, std::min(piece.rows.end, row + kBlockRows)},
+                piece.columns, scratch);
+  }
 }
 
 Status PanelProductInstance::execute(const ExecuteArgs& args) {
   if (chunks_ == 0) return {};
   const auto one = [&](std::int64_t i) {
-    ChunkRange rows{0, rows_};
-    ChunkRange columns{0, columns_};
-    if (by_columns_)
-      columns = chunk_range(columns_, chunks_, i, kProductColumns);
-    else
-      rows = chunk_range(rows_, chunks_, i);
-    for (std::int64_t row = rows.begin; row < rows.end; row += kBlockRows)
-      run_block(args, {row, std::min(rows.end, row + kBlockRows)}, columns,
-                floats(args.scratch + i * chunk_scratch_));
+    run_piece(args, piece(i), floats(args.scratch + i * chunk_scratch_));
   };
   if (chunks_ == 1) {
     one(0);
@@ -158,11 +235,9 @@ Layout panel_weights_layout(bool transpose_b) {
 Result<ProductPlan> plan_panel_product(const artefact::KernelSpec& spec, Constants constants) {
   TESSERA_ASSIGN(ProductPlan plan, plan_product(spec, constants, 0));
   const auto& weights = *operand_decl(spec, plan.b_operand);
-  if (!is_constant(spec, plan.b_operand) || weights.shape.size() != 2)
+  if (is_constant(spec, plan.b_operand) && weights.shape.size() != 2)
     return fail(ErrorCode::kUnimplemented,
-                fmt::format("expected a constant matrix, found {} {}",
-                            is_constant(spec, plan.b_operand) ? "a constant" : "an input",
-                            to_string(weights.shape)));
+                fmt::format("expected constants of rank 2, found {}", to_string(weights.shape)));
   if (plan.transpose_a)
     return fail(ErrorCode::kUnimplemented, "attribute 'transA': expected 0, found 1");
   const std::size_t channel = spec.outputs[0].shape.size() - 1;
@@ -178,7 +253,8 @@ Result<ProductPlan> plan_panel_product(const artefact::KernelSpec& spec, Constan
 Result<std::unique_ptr<LoadedKernel>> load_panel_product(const artefact::KernelSpec& spec,
                                                          Constants constants) {
   TESSERA_ASSIGN(ProductPlan plan, plan_panel_product(spec, constants));
-  const Layout wanted = panel_weights_layout(plan.transpose_b);
+  const Layout wanted =
+      is_constant(spec, plan.b_operand) ? panel_weights_layout(plan.transpose_b) : Layout{};
   if (plan.b_layout != wanted)
     return bad_spec(
         spec, "expected weights in " + wanted.to_string() + ", found " + plan.b_layout.to_string());

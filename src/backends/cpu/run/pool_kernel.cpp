@@ -14,6 +14,7 @@
 #include "backends/cpu/run/parallel_status.h"
 #include "backends/cpu/run/physical.h"
 #include "backends/cpu/run/pool_plan.h"
+#include "backends/cpu/run/primitive_cache.h"
 
 namespace tessera::backends::cpu {
 namespace {
@@ -151,17 +152,16 @@ class OnednnPoolInstance final : public KernelInstance {
     dst_image_ = stored_elements(plan.layout, dst) / std::max<std::int64_t>(images, 1);
     const std::int64_t parts =
         std::min(chunk_count(numel(dst) * numel(plan.kernel), kGrain, threads), images);
-    std::map<std::int64_t, std::shared_ptr<OnednnPrimitive>> made;
+    std::map<std::int64_t, std::shared_ptr<const OnednnPrimitive>> made;
     for (std::int64_t i = 0; i < parts; ++i) {
       const ChunkRange range = chunk_range(images, parts, i);
       auto& primitive = made[range.end - range.begin];
       if (primitive == nullptr) {
         TESSERA_ASSIGN(const PoolProblem problem, plan.problem(src, dst, range.end - range.begin));
-        TESSERA_ASSIGN(primitive, OnednnPrimitive::describe(problem));
+        TESSERA_ASSIGN(primitive, compiled_primitive(problem));
         if (primitive->is_reference())
           return fail(ErrorCode::kUnimplemented,
                       "oneDNN: expected optimised code, found " + primitive->implementation());
-        TESSERA_TRY(primitive->create());
         scratch_ = std::max(scratch_, (primitive->scratch_bytes() + 63) / 64 * 64);
       }
       TESSERA_ASSIGN(auto call, OnednnCall::make(primitive));

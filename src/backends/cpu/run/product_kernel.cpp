@@ -8,6 +8,7 @@
 #include "backends/cpu/run/kernels.h"
 #include "backends/cpu/run/parallel_status.h"
 #include "backends/cpu/run/physical.h"
+#include "backends/cpu/run/primitive_cache.h"
 #include "backends/cpu/run/product_plan.h"
 
 namespace tessera::backends::cpu {
@@ -62,7 +63,7 @@ class ProductInstance final : public KernelInstance {
   }
 
   const ProductKernel& kernel_;
-  std::map<std::int64_t, std::shared_ptr<OnednnPrimitive>> primitives_;
+  std::map<std::int64_t, std::shared_ptr<const OnednnPrimitive>> primitives_;
   std::vector<Chunk> chunks_;
   std::vector<float> zeros_;  // both operands, where they have no element
   BoundProgram tail_;
@@ -123,8 +124,7 @@ Status ProductInstance::add_chunk(const InstanceDims& dims, ProductProblem probl
   }
   auto& made = primitives_[range.end - range.begin];
   if (made == nullptr) {
-    TESSERA_ASSIGN(made, OnednnPrimitive::describe(problem));
-    TESSERA_TRY(made->create());
+    TESSERA_ASSIGN(made, compiled_primitive(problem));
   }
   TESSERA_ASSIGN(chunk.call, OnednnCall::make(made));
   library_scratch_ = std::max(library_scratch_, made->scratch_bytes());

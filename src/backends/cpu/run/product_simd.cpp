@@ -154,5 +154,23 @@ void panel_rows_product(const PanelProduct& product) {
   HWY_DYNAMIC_DISPATCH(run)(product);
 }
 
+void pack_panels(const float* b, std::int64_t depth_stride, std::int64_t column_stride,
+                 std::int64_t depth, std::int64_t columns, float* panels) {
+  for (std::int64_t first = 0; first < columns; first += kProductColumns) {
+    const std::int64_t count = std::min(kProductColumns, columns - first);
+    const float* from = b + first * column_stride;
+    float* panel = panels + first * depth;
+    if (count < kProductColumns) std::fill_n(panel, depth * kProductColumns, 0.0F);
+    if (column_stride == 1) {
+      for (std::int64_t k = 0; k < depth; ++k)
+        std::copy_n(from + k * depth_stride, count, panel + k * kProductColumns);
+      continue;
+    }
+    for (std::int64_t j = 0; j < count; ++j)
+      for (std::int64_t k = 0; k < depth; ++k)
+        panel[k * kProductColumns + j] = from[j * column_stride + k * depth_stride];
+  }
+}
+
 }  // namespace tessera::backends::cpu
 #endif

@@ -10,6 +10,16 @@ namespace tessera::backends::cpu {
 // Columns of B lie in panels of so many: for each of its rows, their values side by side.
 constexpr std::int64_t kProductColumns = 16;
 
+// Elements of the panels of a matrix of `depth` rows.
+constexpr std::int64_t panel_elements(std::int64_t depth, std::int64_t columns) {
+  return (columns + kProductColumns - 1) / kProductColumns * kProductColumns * depth;
+}
+
+// Writes the panels of b[k][j], which lies at b + k * depth_stride + j * column_stride; zeros where
+// the last one has no column.
+void pack_panels(const float* b, std::int64_t depth_stride, std::int64_t column_stride,
+                 std::int64_t depth, std::int64_t columns, float* panels);
+
 // c[r][j] = start[j] + the sum over k < depth of a[r][k] * b[k][j], or where `adds`, c[r][j] + that
 // sum, for each r < rows and j < columns. In elements.
 struct PanelProduct {
