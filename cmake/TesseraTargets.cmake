@@ -34,10 +34,13 @@ endfunction()
 # What every test of the tree gets: its labels, the code that means "skipped", and where the trees are.
 function(tessera_test_properties NAME)
   set(environment TESSERA_SOURCE_DIR=${PROJECT_SOURCE_DIR} TESSERA_BUILD_DIR=${PROJECT_BINARY_DIR})
-  if(TESSERA_SANITIZE MATCHES "thread")
-    list(APPEND environment TSAN_OPTIONS=ignore_noninstrumented_modules=1)  # gomp's barriers are unknown to it
+  set(timeout_s 600)
+  if(TESSERA_SANITIZE)
+    # Tests ask for more memory than there is.
+    list(APPEND environment ASAN_OPTIONS=allocator_may_return_null=1 TSAN_OPTIONS=allocator_may_return_null=1)
+    set(timeout_s 3600)
   endif()
-  set_tests_properties(${NAME} PROPERTIES LABELS "${ARGN}" SKIP_RETURN_CODE 77 TIMEOUT 600
+  set_tests_properties(${NAME} PROPERTIES LABELS "${ARGN}" SKIP_RETURN_CODE 77 TIMEOUT ${timeout_s}
     ENVIRONMENT "${environment}")
 endfunction()
 

@@ -20,7 +20,9 @@ class Executor;
 }
 
 struct SessionOptions {
-  int threads = 1;     // with 1, run() stays on the caller's thread
+  // At most so many at a time, the caller's included: it is helped by workers that all sessions of
+  // the process share. With 1, run() stays on the caller's thread.
+  int threads = 1;
   bool trace = false;  // record when each instruction ran
 };
 

@@ -4,6 +4,14 @@
 #include <array>
 #include <span>
 
+// The program's loader picks the clone with code of this file, before the thread sanitizer that
+// instruments it is there.
+#if defined(__SANITIZE_THREAD__)
+#define TESSERA_AVX2_CLONE
+#else
+#define TESSERA_AVX2_CLONE [[gnu::target_clones("avx2", "default")]]
+#endif
+
 namespace tessera::solve {
 namespace {
 
@@ -16,9 +24,8 @@ constexpr Cost kBarred = 2 * kForbidden;
 constexpr Cost kMaxShift = kForbidden / 8;
 
 // least[row] = min over columns of table[row][column] + shift[column].
-[[gnu::target_clones("avx2", "default")]] void least_of_rows(const Cost* table,
-                                                             std::span<const Cost> shift,
-                                                             std::span<Cost> least) {
+TESSERA_AVX2_CLONE void least_of_rows(const Cost* table, std::span<const Cost> shift,
+                                      std::span<Cost> least) {
   const std::size_t columns = shift.size();
   for (std::size_t row = 0; row < least.size(); ++row, table += columns) {
     Cost low = kBarred;
@@ -30,9 +37,8 @@ constexpr Cost kMaxShift = kForbidden / 8;
 }
 
 // least[column] = min over rows of table[row][column] + shift[row].
-[[gnu::target_clones("avx2", "default")]] void least_of_columns(const Cost* table,
-                                                                std::span<const Cost> shift,
-                                                                std::span<Cost> least) {
+TESSERA_AVX2_CLONE void least_of_columns(const Cost* table, std::span<const Cost> shift,
+                                         std::span<Cost> least) {
   std::fill(least.begin(), least.end(), kBarred);
   for (const Cost row_shift : shift) {
     for (std::size_t column = 0; column < least.size(); ++column) {
