@@ -3,6 +3,7 @@
 // Plans that run, timed beside one another.
 
 #include <memory>
+#include <string>
 
 #include "artefact/read/program_image.h"
 #include "base/error.h"
