@@ -13,6 +13,7 @@
 #include "compiler/evidence.h"
 #include "compiler/measure.h"
 #include "compiler/plan_method.h"
+#include "compiler/plan_space.h"
 #include "compiler/plan_text.h"
 #include "compiler/price_point.h"
 #include "import/import.h"
@@ -322,6 +323,9 @@ Result<Compiled> Compilation::run() {
   plan::Pricer pricer(target, table_, options_.threads, point);
   prepare_pricer(target, pricer);
   TESSERA_ASSIGN(const auto planned, plan_and_emit(target, pricer, covers));
+  if (options_.explore && options_.stop_after == Stage::kEmit)
+    TESSERA_TRY(
+        options_.explore(PlanSpace(module_, flat_, target, pricer.point(), *planned, options_)));
   if (options_.stop_after < Stage::kAllocate) return std::move(result_);
   add_plan_evidence(module_, flat_, *planned, target, pricer, result_.report);
   TESSERA_TRY(check_requirements(target));

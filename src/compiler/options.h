@@ -20,6 +20,8 @@
 
 namespace tessera::compiler {
 
+class PlanSpace;
+
 // The stages in order; each can be stopped at, and printed.
 enum class Stage : std::uint8_t {
   kImport,
@@ -70,6 +72,9 @@ struct CompileOptions {
   // Called with the text form of a stage when it is done; only for the stages that have one.
   std::function<void(Stage, const std::string&)> dump;
   bool canonical_dump = false;  // graphs up to fuse in the form by which they are compared
+  // Called after emit with all that could have been chosen (compiler/plan_space.h); an error ends
+  // the compilation.
+  std::function<Status(const PlanSpace&)> explore;
   std::stop_token cancel;
 };
 

@@ -24,9 +24,6 @@ backends::OfferOptions offer_options(const CompileOptions& options) {
   return offers;
 }
 
-// Solves, and forbids covers that wait for one another together until the answer can be ordered.
-// Two covers are each convex, and may still need a result of each other; such pairs are rare, so
-// they are excluded when they are met.
 Status assign(const ir::Graph& graph, const plan::Target& target, const CompileOptions& options,
               Planned& planned) {
   solve::SolveOptions solve_options;
@@ -40,17 +37,10 @@ Status assign(const ir::Graph& graph, const plan::Target& target, const CompileO
     else
       solve_options.initial.reset();
   }
-  while (true) {
-    TESSERA_ASSIGN(planned.solution, solve::solve(planned.problem.problem, solve_options));
-    TESSERA_ASSIGN(planned.solution, plan::limit_partitions(planned.problem, target,
-                                                            planned.solution, solve_options));
-    TESSERA_TRY(solve::validate(planned.problem.problem, planned.solution));
-    planned.assignment = plan::decode(planned.problem, planned.solution.choice);
-    const auto cyclic = plan::cyclic_covers(graph, planned.choices, planned.assignment);
-    if (cyclic.empty()) return {};
-    plan::forbid_together(planned.problem, cyclic);
-    solve_options.initial.reset();
-  }
+  TESSERA_ASSIGN(planned.solution, solve_in_order(graph, planned.choices, target, planned.problem,
+                                                  std::move(solve_options)));
+  planned.assignment = plan::decode(planned.problem, planned.solution.choice);
+  return {};
 }
 
 // After prices, which were perhaps measured for long: an interrupt ends the compilation, a used-up
@@ -74,6 +64,38 @@ double assignment_cost_us(const solve::Problem& problem, const std::vector<std::
   for (const solve::PairCost& pair : problem.pairs)
     total += pair.costs[choice[pair.a] * problem.variables[pair.b].costs.size() + choice[pair.b]];
   return total;
+}
+
+Result<solve::Solution> solve_in_order(const ir::Graph& graph, const plan::Choices& choices,
+                                       const plan::Target& target, plan::AssignmentProblem& problem,
+                                       solve::SolveOptions options) {
+  while (true) {
+    TESSERA_ASSIGN(auto solution, solve::solve(problem.problem, options));
+    TESSERA_ASSIGN(solution, plan::limit_partitions(problem, target, solution, options));
+    TESSERA_TRY(solve::validate(problem.problem, solution));
+    const auto cyclic = plan::cyclic_covers(graph, choices, plan::decode(problem, solution.choice));
+    if (cyclic.empty()) return solution;
+    plan::forbid_together(problem, cyclic);
+    options.initial.reset();
+  }
+}
+
+Result<std::vector<plan::Lowered>> lower_assignment(
+    const ir::Method& method, const Planned& planned, const plan::Assignment& assignment,
+    const plan::Target& target, const SymbolBindings& point, const CompileOptions& options) {
+  auto graphs = plan::legalize(method, planned.choices, assignment, target, *planned.conversions);
+  const auto done = [&](Stage stage, auto text) {
+    if (options.dump) options.dump(stage, text(method.graph, graphs, target));
+    return options.stop_after == stage;
+  };
+  if (done(Stage::kLegalize, lowered_text)) return graphs;
+  for (plan::Lowered& graph : graphs) plan::form_regions(graph);
+  if (done(Stage::kSchedule, lowered_text)) return graphs;
+  for (plan::Lowered& graph : graphs)
+    TESSERA_TRY(plan::plan_memory(method.graph, target, point, graph));
+  TESSERA_TRY(plan::check_capacity(target, graphs));
+  done(Stage::kAllocate, memory_text);
+  return graphs;
 }
 
 Result<std::unique_ptr<Planned>> plan_method(const ir::Module& module, const ir::Method& method,
@@ -103,17 +125,8 @@ Result<std::unique_ptr<Planned>> plan_method(const ir::Module& module, const ir:
                solve::print_solution(planned->solution, 0) + "\n";
       }))
     return planned;
-  planned->lowered =
-      plan::legalize(method, planned->choices, planned->assignment, target, *planned->conversions);
-  if (done(Stage::kLegalize, [&] { return lowered_text(method.graph, planned->lowered, target); }))
-    return planned;
-  for (plan::Lowered& graph : planned->lowered) plan::form_regions(graph);
-  if (done(Stage::kSchedule, [&] { return lowered_text(method.graph, planned->lowered, target); }))
-    return planned;
-  for (plan::Lowered& graph : planned->lowered)
-    TESSERA_TRY(plan::plan_memory(method.graph, target, pricer.point(), graph));
-  TESSERA_TRY(plan::check_capacity(target, planned->lowered));
-  done(Stage::kAllocate, [&] { return memory_text(method.graph, planned->lowered, target); });
+  TESSERA_ASSIGN(planned->lowered, lower_assignment(method, *planned, planned->assignment, target,
+                                                    pricer.point(), options));
   return planned;
 }
 

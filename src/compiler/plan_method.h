@@ -15,6 +15,7 @@
 #include "plan/lowered.h"
 #include "plan/target.h"
 #include "solve/problem.h"
+#include "solve/solve.h"
 
 namespace tessera::compiler {
 
@@ -34,6 +35,19 @@ Result<std::unique_ptr<Planned>> plan_method(const ir::Module& module, const ir:
                                              std::vector<ir::Cover> covers, plan::Target& target,
                                              plan::Pricer& pricer, const CompileOptions& options,
                                              const std::vector<plan::Exclusion>& excluded = {});
+
+// The cheapest assignment that can be ordered and keeps the devices' limits of partitions. Two
+// covers are each convex, and may still need a result of each other; such pairs are rare, so they
+// are excluded when they are met, in `problem`. Errors: see solve::solve.
+Result<solve::Solution> solve_in_order(const ir::Graph& graph, const plan::Choices& choices,
+                                       const plan::Target& target, plan::AssignmentProblem& problem,
+                                       solve::SolveOptions options);
+
+// Legalize, schedule and allocate, for any assignment that can be ordered; ends where `options`
+// say, and prints what they ask for. Errors: see plan_memory and check_capacity.
+Result<std::vector<plan::Lowered>> lower_assignment(
+    const ir::Method& method, const Planned& planned, const plan::Assignment& assignment,
+    const plan::Target& target, const SymbolBindings& point, const CompileOptions& options);
 
 // The cost of a complete assignment: the sum of the chosen entries.
 double assignment_cost_us(const solve::Problem& problem, const std::vector<std::uint32_t>& choice);

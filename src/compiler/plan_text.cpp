@@ -35,9 +35,11 @@ std::string item_name(const plan::ItemOptions& entry) {
   return text;
 }
 
+}  // namespace
+
 std::string option_text(const plan::Option& option, const plan::Target& target, bool prices) {
   std::string text =
-      fmt::format("    {} {} (", target.info(option.device).name, option.candidate.kernel);
+      fmt::format("{} {} (", target.info(option.device).name, option.candidate.kernel);
   for (const auto& form : option.candidate.inputs)
     text += (form ? form_text(*form) : std::string("baked")) + " ";
   text += "->";
@@ -46,10 +48,8 @@ std::string option_text(const plan::Option& option, const plan::Target& target, 
   if (prices)
     text += fmt::format(" {:.2f} us {}", option.price.us,
                         option.price.measured ? "measured" : "estimated");
-  return text + "\n";
+  return text;
 }
-
-}  // namespace
 
 std::string covers_text(const ir::Graph& graph, const std::vector<ir::Cover>& covers) {
   std::string text;
@@ -67,7 +67,8 @@ std::string choices_text(const plan::Choices& choices, const plan::Target& targe
   std::string text;
   const auto add = [&](std::string_view kind, const plan::ItemOptions& entry) {
     text += fmt::format("{} {}\n", kind, item_name(entry));
-    for (const plan::Option& option : entry.options) text += option_text(option, target, prices);
+    for (const plan::Option& option : entry.options)
+      text += "    " + option_text(option, target, prices) + "\n";
     for (const auto& [device, reason] : entry.refusals)
       text += fmt::format("    {} refuses: {}\n", target.info(device).name, reason);
   };

@@ -13,6 +13,9 @@ namespace tessera::compiler {
 // Each proposed cover with its nodes.
 std::string covers_text(const ir::Graph& graph, const std::vector<ir::Cover>& covers);
 
+// "cpu onednn.conv (nchw/fp32 baked -> nchw/fp32)"; `prices`: with its price.
+std::string option_text(const plan::Option& option, const plan::Target& target, bool prices);
+
 // Each node and cover with what every device offers or why it refuses; `prices`: with the price of
 // each.
 std::string choices_text(const plan::Choices& choices, const plan::Target& target, bool prices);
