@@ -7,7 +7,6 @@
 #include "compile_flags.h"
 #include "compiler/compile.h"
 #include "console.h"
-#include "plan/cost_table.h"
 #include "report/report.h"
 
 namespace tessera::tools {
@@ -89,20 +88,6 @@ Status run_dump(const StageArguments& arguments) {
   return {};
 }
 
-Status run_measure(const StageArguments& arguments) {
-  TESSERA_ASSIGN(auto options, to_options(*arguments.flags));
-  if (options.cost_table.empty())
-    return fail(ErrorCode::kInvalidArgument, "measure: expected --cost-table FILE to write to");
-  if (options.measure == plan::MeasureMode::kOff) options.measure = plan::MeasureMode::kMissing;
-  options.stop_after = compiler::Stage::kAllocate;
-  TESSERA_ASSIGN(const auto compiled, compiler::compile(arguments.model, options));
-  TESSERA_ASSIGN(const auto table, plan::CostTable::load(options.cost_table));
-  say(fmt::format("tessera: {} holds {} prices; {} of this model still estimated ({:.1f} s)",
-                  options.cost_table.string(), table.size(), compiled.report.price_misses.size(),
-                  compiled.total_ms / 1000));
-  return {};
-}
-
 template <typename Run>
 std::shared_ptr<StageArguments> add_stage_command(CLI::App& app, Action& action, const char* name,
                                                   const char* help, Run run) {
@@ -150,11 +135,6 @@ void add_dump(CLI::App& app, Action& action) {
       "--canonical", arguments->canonical,
       "Up to fuse: for comparing graphs, without names and origins, values renumbered, constants "
       "by hash, operators in pieces as one node");
-}
-
-void add_measure(CLI::App& app, Action& action) {
-  add_stage_command(app, action, "measure",
-                    "Measure the prices that a model needs, into a cost table", run_measure);
 }
 
 }  // namespace tessera::tools

@@ -86,8 +86,15 @@ Status run_devices(const DevicesArguments& arguments) {
     for (const auto& [key, value] : identity) text += fmt::format("  {}: {}\n", key, value);
     for (const auto& [dtype, gflops] : info.rates.gflops)
       text += fmt::format("  {}: {:g} GFLOP/s\n", to_string(dtype), gflops);
+    for (const auto& cache : info.rates.caches)
+      text += fmt::format("  {} of {:g} KiB: copy {:g} GB/s, read {:g} GB/s\n", cache.name,
+                          static_cast<double>(cache.size_bytes) / 1024, cache.copy_gb_per_s,
+                          cache.read_gb_per_s);
     text += fmt::format("  memory: {:g} GB/s; launch {:g} us, sync {:g} us\n",
                         info.rates.memory_gb_per_s, info.rates.launch_us, info.rates.sync_us);
+    if (info.rates.wake_up_us > 0)
+      text += fmt::format("  threads: hand-over {:g} us, wake-up {:g} us\n",
+                          info.rates.hand_over_us, info.rates.wake_up_us);
     json["devices"].push_back({{"name", info.name},
                                {"kind", info.simulated ? "simulated" : "real"},
                                {"memory", info.memory},

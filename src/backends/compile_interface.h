@@ -20,17 +20,37 @@
 
 namespace tessera::backends {
 
+// What one level of caches holds and gives, all threads together.
+struct CacheRates {
+  std::string name;  // "L1"
+  std::int64_t size_bytes = 0;
+  double copy_gb_per_s = 0;  // bytes read plus bytes written
+  double read_gb_per_s = 0;
+  friend bool operator==(const CacheRates&, const CacheRates&) = default;
+};
+
 // Rates of a device, measured or from its profile.
 struct DeviceRates {
   std::map<DType, double> gflops;  // peak arithmetic per dtype; others at `default_gflops`
   double default_gflops = 100;
-  double memory_gb_per_s = 10;
+  double memory_gb_per_s = 10;  // a copy: bytes read plus bytes written
+  double read_gb_per_s = 0;     // of reading alone; 0: not known
+  // The smallest first; none: everything at the memory's rate.
+  std::vector<CacheRates> caches = {};
+  double hand_over_us = 0;   // of every kernel: until all threads are at it, while they spin
+  double wake_up_us = 0;     // the same after a pause, once they sleep; in no price
   double launch_us = 20;     // starting a region on its queue
   double sync_us = 20;       // waiting for it
   double link_gb_per_s = 8;  // to and from host memory
   double link_latency_us = 10;
   bool unified = false;           // shares host memory: a crossing copies nothing
   std::int64_t memory_bytes = 0;  // 0: no limit
+};
+
+struct MeasuredRates {
+  DeviceRates rates;
+  std::map<std::string, double> spreads;  // by rate, as shares of it: between the quartiles
+  bool busy = false;                      // taken while others used a core
 };
 
 struct DeviceInfo {
@@ -75,7 +95,7 @@ struct Candidate {
   double bytes_moved = 0;
   DType compute_dtype = DType::kFp32;
   double efficiency =
-      1;  // share of the roofline that kernels of this kind reach, where nothing is measured
+      1;  // share of the peak arithmetic that kernels of this kind reach, where nothing is measured
 };
 
 struct Offers {

@@ -58,4 +58,14 @@ int usable_processors() {
   return std::clamp(allowed, 1, quota_of_groups());
 }
 
+std::vector<int> allowed_processors() {
+  std::vector<int> processors;
+  cpu_set_t mask;
+  if (sched_getaffinity(0, sizeof mask, &mask) == 0)
+    for (int processor = 0; processor < CPU_SETSIZE; ++processor)
+      if (CPU_ISSET(processor, &mask)) processors.push_back(processor);
+  if (processors.empty()) processors.push_back(0);
+  return processors;
+}
+
 }  // namespace tessera

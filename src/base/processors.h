@@ -4,12 +4,16 @@
 
 #include <optional>
 #include <string_view>
+#include <vector>
 
 namespace tessera {
 
 // At least 1: those of the affinity mask, at most the quota of the control group (cpu.max, rounded
 // up).
 int usable_processors();
+
+// Those of the affinity mask, in order; at least one.
+std::vector<int> allowed_processors();
 
 // The quota in a control group's cpu.max ("QUOTA PERIOD" in microseconds), in processors, rounded
 // up. Nothing for "max", or what is no quota.

@@ -26,6 +26,8 @@ TEST(Processors, RespectsTheAffinityMask) {
     if (CPU_ISSET(cpu, &before)) CPU_SET(cpu, &one);
   ASSERT_EQ(sched_setaffinity(0, sizeof one, &one), 0);
   EXPECT_EQ(usable_processors(), 1);
+  ASSERT_EQ(allowed_processors().size(), 1U);
+  EXPECT_TRUE(CPU_ISSET(allowed_processors().front(), &one));
   ASSERT_EQ(sched_setaffinity(0, sizeof before, &before), 0);
 }
 

@@ -30,14 +30,17 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
+constexpr double kSaveEveryMs = 10'000;
+
 double elapsed_ms(Clock::time_point since) {
   return std::chrono::duration<double, std::milli>(Clock::now() - since).count();
 }
 
 // Devices that cannot start are left out, each with its reason in `absent`; an error where nothing
 // may be left out.
+// `cpu_entry`: the entry that is the processor, where one is.
 Result<plan::Target> open_target(const std::vector<std::string>& entries, bool strict,
-                                 std::vector<std::string>& absent) {
+                                 std::vector<std::string>& absent, std::string& cpu_entry) {
   std::vector<std::unique_ptr<backends::CompileDevice>> devices;
   for (const std::string& entry : entries) {
     auto device = backends::make_compile_device(entry);
@@ -46,6 +49,7 @@ Result<plan::Target> open_target(const std::vector<std::string>& entries, bool s
       continue;
     }
     if (!device) return tl::unexpected(std::move(device).error());
+    if ((*device)->info().backend == "cpu") cpu_entry = entry;
     devices.push_back(*std::move(device));
   }
   return plan::make_target(std::move(devices));
@@ -85,7 +89,7 @@ class Compilation {
   void prepare_pricer(plan::Target& target, plan::Pricer& pricer);
   Status check_requirements(const plan::Target& target) const;
   Status plan_cpu_alone(const std::vector<ir::Cover>& covers, const SymbolBindings& point);
-  Status save_prices() const;
+  Status save_prices();
   void fill_manifest(const plan::Target& target);
   void describe_model();
 
@@ -95,7 +99,10 @@ class Compilation {
   ir::Method flat_;  // the method with its bodies in one graph, once it is simplified
   plan::CostTable table_;
   std::vector<plan::Exclusion> excluded_;  // what devices failed to compile
-  ContentHash table_hash_at_load_;
+  ContentHash saved_hash_;                 // of the table as the file has it
+  Clock::time_point saved_at_ = Clock::now();
+  std::unique_ptr<Measurer> measurer_;
+  std::string cpu_entry_ = "cpu";  // of --devices: with measured rates, where the user gave some
   Compiled result_;
 };
 
@@ -164,13 +171,16 @@ Status Compilation::load_prices() {
   if (!options_.cost_table.empty()) {
     TESSERA_ASSIGN(table_, plan::CostTable::load(options_.cost_table));
   }
-  table_hash_at_load_ = table_.content_hash();
+  saved_hash_ = table_.content_hash();
   return {};
 }
 
-Status Compilation::save_prices() const {
-  if (options_.cost_table.empty() || table_.content_hash() == table_hash_at_load_) return {};
-  return table_.save(options_.cost_table);
+Status Compilation::save_prices() {
+  saved_at_ = Clock::now();
+  if (options_.cost_table.empty() || table_.content_hash() == saved_hash_) return {};
+  TESSERA_TRY(table_.save(options_.cost_table));
+  saved_hash_ = table_.content_hash();
+  return {};
 }
 
 void Compilation::prepare_pricer(plan::Target& target, plan::Pricer& pricer) {
@@ -178,12 +188,14 @@ void Compilation::prepare_pricer(plan::Target& target, plan::Pricer& pricer) {
   auto progress = [this](double share) {
     if (options_.progress) options_.progress("measure", share);
   };
-  auto measurer = std::make_shared<Measurer>(target, options_.threads, options_.measure_seconds,
-                                             options_.cancel, progress);
-  pricer.set_measure(options_.measure,
-                     [measurer](const plan::PriceRequest& request, const SymbolBindings& point) {
-                       return measurer->measure(request, point);
-                     });
+  measurer_ = std::make_unique<Measurer>(target, options_.threads, options_.measure_seconds,
+                                         options_.cancel, progress);
+  pricer.set_measure(options_.measure, [this](std::span<const plan::PriceRequest> requests,
+                                              const SymbolBindings& point) {
+    // A run that ends by force loses little. Where the file cannot be written, the end says so.
+    if (elapsed_ms(saved_at_) > kSaveEveryMs) (void)save_prices();
+    return measurer_->measure(requests, point);
+  });
 }
 
 Result<std::unique_ptr<Planned>> Compilation::plan(plan::Target& target, plan::Pricer& pricer,
@@ -204,8 +216,9 @@ Result<std::unique_ptr<Planned>> Compilation::plan_and_emit(plan::Target& target
                                                             plan::Pricer& pricer,
                                                             const std::vector<ir::Cover>& covers) {
   while (true) {
-    TESSERA_ASSIGN(auto planned, plan(target, pricer, covers, /*quiet=*/false));
-    TESSERA_TRY(save_prices());
+    auto planned_or = plan(target, pricer, covers, /*quiet=*/false);
+    TESSERA_TRY(save_prices());  // also of a plan that failed, or was stopped: prices took time
+    TESSERA_ASSIGN(auto planned, std::move(planned_or));
     if (options_.stop_after != Stage::kEmit) return planned;
     TESSERA_TRY(begin(Stage::kEmit));
     result_.image = {};
@@ -227,7 +240,7 @@ Result<std::unique_ptr<Planned>> Compilation::plan_and_emit(plan::Target& target
 Status Compilation::plan_cpu_alone(const std::vector<ir::Cover>& covers,
                                    const SymbolBindings& point) {
   std::vector<std::string> absent;
-  TESSERA_ASSIGN(plan::Target target, open_target({"cpu"}, true, absent));
+  TESSERA_ASSIGN(plan::Target target, open_target({cpu_entry_}, true, absent, cpu_entry_));
   plan::Pricer pricer(target, table_, options_.threads, point);
   auto planned = plan(target, pricer, covers, /*quiet=*/true);
   if (!planned)
@@ -313,7 +326,8 @@ Result<Compiled> Compilation::run() {
   // Enumerate, price, assign, legalize, schedule and allocate, on the devices that the user named.
   TESSERA_TRY(begin(Stage::kAssign));
   std::vector<std::string> absent;
-  TESSERA_ASSIGN(plan::Target target, open_target(options_.devices, options_.strict, absent));
+  TESSERA_ASSIGN(plan::Target target,
+                 open_target(options_.devices, options_.strict, absent, cpu_entry_));
   for (std::string& reason : absent)
     result_.report.near_misses.push_back({"device left out", {}, std::move(reason)});
   TESSERA_TRY(load_prices());
@@ -326,10 +340,13 @@ Result<Compiled> Compilation::run() {
   if (options_.explore && options_.stop_after == Stage::kEmit)
     TESSERA_TRY(
         options_.explore(PlanSpace(module_, flat_, target, pricer.point(), *planned, options_)));
+  if (measurer_ != nullptr)
+    result_.measuring = {measurer_->measured(), measurer_->spent_s(), measurer_->budget_s()};
+  result_.estimates = pricer.estimates();
   if (options_.stop_after < Stage::kAllocate) return std::move(result_);
   add_plan_evidence(module_, flat_, *planned, target, pricer, result_.report);
   TESSERA_TRY(check_requirements(target));
-  const bool cpu_is_all = options_.devices == std::vector<std::string>{"cpu"};
+  const bool cpu_is_all = options_.devices == std::vector<std::string>{cpu_entry_};
   if (cpu_is_all) {
     result_.report.assignment.cpu_only_us = planned->solution.cost;
   } else {

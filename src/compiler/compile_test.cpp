@@ -343,13 +343,45 @@ TEST(Compile, WhatTheBudgetDoesNotReachIsEstimated) {
   EXPECT_FALSE(std::filesystem::exists(options.cost_table));
 }
 
+TEST(Compile, WhatWasMeasuredSurvivesAStopAndIsNotMeasuredAgain) {
+  const TempDir folder;
+  const auto model = folder.write("m.onnx", small_model());
+  CompileOptions options;
+  options.cost_table = folder / "prices.json";
+  options.measure = plan::MeasureMode::kMissing;
+  options.measure_seconds = 60;
+  std::stop_source source;
+  options.cancel = source.get_token();
+  int kernels = 0;
+  options.progress = [&](std::string_view stage, double) {
+    if (stage == "measure" && ++kernels == 3) source.request_stop();
+  };
+  const auto stopped = compile(model, options);
+  ASSERT_FALSE(stopped);
+  EXPECT_EQ(stopped.error().code, ErrorCode::kCancelled);
+  const auto kept = plan::CostTable::load(options.cost_table);
+  ASSERT_TRUE(kept) << kept.error().to_string();
+  EXPECT_EQ(kept->size(), 3U);
+
+  options.cancel = {};
+  options.progress = nullptr;
+  const Compiled rest = compiled(model, options);
+  const auto whole = plan::CostTable::load(options.cost_table);
+  ASSERT_TRUE(whole) << whole.error().to_string();
+  EXPECT_GE(rest.measuring.measured + 3, whole->size());
+  EXPECT_EQ(rest.measuring.budget_s, 60);
+  EXPECT_FALSE(rest.estimates.empty());
+  for (const auto& [key, entry] : kept->entries())
+    EXPECT_TRUE(entry.busy || *whole->find(key) == entry) << key;
+}
+
 TEST(Compile, MalformedCostTable) {
   const TempDir folder;
   CompileOptions options;
   options.cost_table = folder.write("prices.json", "{}");
   EXPECT_EQ(compile_error(small_model(), options),
             options.cost_table.string() +
-                ": not a cost table: expected schema tessera.cost_table/1.0, found null");
+                ": not a cost table: expected schema tessera.cost_table/1.1, found null");
 }
 
 TEST(Compile, DisabledPasses) {

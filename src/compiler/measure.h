@@ -1,11 +1,12 @@
 #pragma once
 
-// Measures kernels on this machine: compiles a candidate, loads it, runs it on drawn data.
+// Measures kernels on this machine: compiles candidates, loads them, runs them on drawn data.
 
 #include <chrono>
 #include <functional>
 #include <map>
 #include <memory>
+#include <span>
 #include <stop_token>
 #include <string>
 #include <vector>
@@ -16,28 +17,36 @@
 
 namespace tessera::compiler {
 
-// Protocol: one run to warm up, then runs until at least 5 samples and 3 ms, at most 25 samples;
-// the entry is the median and the distance of the quartiles. Samples taken while the pool goes
-// without a thread, since others use a core, do not count; after 100 ms of them they are all there
-// is, and the entry says so. Inputs are drawn from a fixed seed in [-1, 1]. Same threads as the
-// plan. One thread at a time.
+// Protocol: the candidates for one piece of work are timed in turn with one another, in the rounds
+// of sampling.h; the entry is the median of the warm samples, with the distance of the quartiles.
+// Samples taken while the pool goes without a thread, since others use a core, do not count; after
+// 100 ms of them they are all there is, and the entry says so. Inputs are drawn from a fixed seed
+// in [-1, 1]. Same threads as the plan. One thread at a time.
 class Measurer {
  public:
-  // `budget_s`: after that many seconds every further request is declined.
+  // `budget_s`: once so much time was spent here, every further request is declined. `progress` is
+  // told the share of the budget that is used.
   Measurer(plan::Target& target, int threads, double budget_s, std::stop_token cancel,
            std::function<void(double)> progress);
+  ~Measurer();
 
-  // Errors: budget used up, cancelled, a kernel that does not compile or run.
-  Result<plan::CostEntry> measure(const plan::PriceRequest& request, const SymbolBindings& point);
+  // One entry for each request. Errors: budget used up, cancelled, a kernel that does not compile
+  // or run.
+  std::vector<Result<plan::CostEntry>> measure(std::span<const plan::PriceRequest> requests,
+                                               const SymbolBindings& point);
+
+  [[nodiscard]] std::size_t measured() const { return measured_; }
+  [[nodiscard]] double spent_s() const { return spent_s_; }
+  [[nodiscard]] double budget_s() const { return budget_s_; }
 
  private:
+  class Timed;  // a kernel ready to run, and its samples
+  Status check_budget() const;
   Result<backends::RunDevice*> run_device(std::uint32_t device);
-  Result<plan::CostEntry> time_kernel(backends::RunDevice& device,
-                                      const backends::CompiledKernel& kernel,
-                                      const SymbolBindings& point);
-
-  Result<std::vector<double>> sample(backends::KernelInstance& instance,
-                                     const backends::ExecuteArgs& args, bool& busy);
+  Result<std::unique_ptr<Timed>> prepare(const plan::PriceRequest& request,
+                                         const SymbolBindings& point);
+  void time_in_turn(std::span<Timed* const> kernels);
+  void empty_caches();
 
   plan::Target& target_;
   int threads_;
@@ -45,8 +54,11 @@ class Measurer {
   double budget_s_;
   std::stop_token cancel_;
   std::function<void(double)> progress_;
-  std::chrono::steady_clock::time_point start_;
+  double spent_s_ = 0;
+  std::size_t measured_ = 0;
+  std::chrono::steady_clock::time_point begin_;  // of the measuring that goes on
   std::map<std::uint32_t, std::unique_ptr<backends::RunDevice>> devices_;
+  std::vector<std::vector<std::byte>> other_bytes_;  // per thread: what pushes operands out
 };
 
 }  // namespace tessera::compiler

@@ -32,7 +32,8 @@ struct Case {
   }
   [[nodiscard]] std::string error(double budget_s, const std::stop_token& cancel) {
     Measurer measurer(target, 1, budget_s, cancel, nullptr);
-    const auto entry = measurer.measure(request(), {{"n", 2}});
+    const plan::PriceRequest one = request();
+    const auto entry = measurer.measure({&one, 1}, {{"n", 2}}).front();
     return entry ? "no error" : entry.error().to_string();
   }
 
@@ -42,16 +43,23 @@ struct Case {
   backends::Offers offers;
 };
 
-TEST(Measurer, TimesAKernel) {
+TEST(Measurer, TimesKernelsInTurn) {
   Case work;
   double share = -1;
   Measurer measurer(work.target, 1, 60, {}, [&](double done) { share = done; });
-  const auto entry = measurer.measure(work.request(), {{"n", 2}});
-  ASSERT_TRUE(entry) << entry.error().to_string();
-  EXPECT_GT(entry->time_us, 0);
-  EXPECT_GE(entry->spread_us, 0);
-  EXPECT_GE(entry->samples, 3);
-  EXPECT_LE(entry->samples, 25);
+  const std::vector<plan::PriceRequest> requests(2, work.request());
+  const auto entries = measurer.measure(requests, {{"n", 2}});
+  ASSERT_EQ(entries.size(), 2U);
+  for (const auto& entry : entries) {
+    ASSERT_TRUE(entry) << entry.error().to_string();
+    EXPECT_GT(entry->time_us, 0);
+    EXPECT_GE(entry->spread_us, 0);
+    EXPECT_GE(entry->samples, 3);
+    EXPECT_LE(entry->samples, 25);
+    EXPECT_GT(entry->cold_us, 0);
+  }
+  EXPECT_EQ(measurer.measured(), 2U);
+  EXPECT_GT(measurer.spent_s(), 0);
   EXPECT_GE(share, 0);
   EXPECT_LE(share, 1);
 }

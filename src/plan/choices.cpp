@@ -151,15 +151,19 @@ void add_options(ItemOptions& entry, Target& target, const backends::OfferOption
   }
   const bool has_alternative = std::ranges::any_of(
       entry.options, [&](const Option& option) { return !target.info(option.device).last_resort; });
-  for (Option& option : entry.options)
-    option.price =
-        pricer.price({.item = &entry.item,
-                      .device = option.device,
-                      .candidate = &option.candidate,
-                      .from = {},
-                      .to = {},
-                      .shape = {},
-                      .estimate_only = has_alternative && target.info(option.device).last_resort});
+  std::vector<PriceRequest> requests;
+  for (const Option& option : entry.options)
+    requests.push_back(
+        {.item = &entry.item,
+         .device = option.device,
+         .candidate = &option.candidate,
+         .from = {},
+         .to = {},
+         .shape = {},
+         .estimate_only = has_alternative && target.info(option.device).last_resort});
+  pricer.measure(requests);
+  for (std::size_t i = 0; i < requests.size(); ++i)
+    entry.options[i].price = pricer.price(requests[i]);
   raise_last_resorts(entry.options, target);
 }
 

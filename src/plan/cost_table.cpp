@@ -5,43 +5,70 @@
 #include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "base/file.h"
 
 namespace tessera::plan {
 namespace {
 
-constexpr std::string_view kSchema = "tessera.cost_table/1.0";
+constexpr std::string_view kSchema = "tessera.cost_table/1.1";
 constexpr std::string_view kSchemaMajor = "tessera.cost_table/1.";
 
-Result<CostEntry> parse_entry(const nlohmann::json& json) {
+using Json = nlohmann::json;
+
+tl::unexpected<Error> wrong(std::string_view field, std::string_view expected,
+                            const std::string& found) {
+  return fail(ErrorCode::kInvalidArgument,
+              fmt::format("'{}': expected {}, found {}", field, expected, found));
+}
+
+// `absent`: what an absent field means; nothing: it must be there.
+Status read_time(const Json& json, const char* field, std::optional<double> absent,
+                 double& target) {
+  const auto found = json.find(field);
+  if (found == json.end() && absent) {
+    target = *absent;
+    return {};
+  }
+  if (found == json.end() || !found->is_number() || !std::isfinite(found->get<double>()) ||
+      found->get<double>() < 0)
+    return wrong(field, "a number of at least 0", found == json.end() ? "nothing" : found->dump());
+  target = found->get<double>();
+  return {};
+}
+
+Status read_count(const Json& json, const char* field, std::uint64_t least, int& target) {
+  const auto found = json.find(field);
+  if (found == json.end() && least == 0) return {};
+  if (found == json.end() || !found->is_number_unsigned() || found->get<std::uint64_t>() < least ||
+      found->get<std::uint64_t>() > INT32_MAX)
+    return wrong(field, fmt::format("an integer of at least {}", least),
+                 found == json.end() ? "nothing" : found->dump());
+  target = found->get<int>();
+  return {};
+}
+
+Status read_flag(const Json& json, const char* field, bool& target) {
+  const auto found = json.find(field);
+  if (found == json.end()) return {};
+  if (!found->is_boolean()) return wrong(field, "true or false", found->dump());
+  target = found->get<bool>();
+  return {};
+}
+
+Result<CostEntry> parse_entry(const Json& json) {
   CostEntry entry;
   if (!json.is_object())
     return fail(ErrorCode::kInvalidArgument,
                 fmt::format("expected an object, found {}", json.type_name()));
-  for (const auto& [field, target] :
-       {std::pair{"us", &entry.time_us}, std::pair{"spread_us", &entry.spread_us}}) {
-    const auto found = json.find(field);
-    if (found == json.end() || !found->is_number() || !std::isfinite(found->get<double>()) ||
-        found->get<double>() < 0)
-      return fail(ErrorCode::kInvalidArgument,
-                  fmt::format("'{}': expected a number of at least 0, found {}", field,
-                              found == json.end() ? "nothing" : found->dump()));
-    *target = found->get<double>();
-  }
-  const auto samples = json.find("samples");
-  if (samples == json.end() || !samples->is_number_unsigned() ||
-      samples->get<std::uint64_t>() == 0 || samples->get<std::uint64_t>() > INT32_MAX)
-    return fail(ErrorCode::kInvalidArgument,
-                fmt::format("'samples': expected an integer of at least 1, found {}",
-                            samples == json.end() ? "nothing" : samples->dump()));
-  entry.samples = samples->get<int>();
-  if (const auto busy = json.find("busy"); busy != json.end()) {
-    if (!busy->is_boolean())
-      return fail(ErrorCode::kInvalidArgument,
-                  fmt::format("'busy': expected true or false, found {}", busy->dump()));
-    entry.busy = busy->get<bool>();
-  }
+  TESSERA_TRY(read_time(json, "us", std::nullopt, entry.time_us));
+  TESSERA_TRY(read_time(json, "spread_us", std::nullopt, entry.spread_us));
+  TESSERA_TRY(read_count(json, "samples", 1, entry.samples));
+  TESSERA_TRY(read_flag(json, "busy", entry.busy));
+  TESSERA_TRY(read_time(json, "cold_us", 0, entry.cold_us));
+  TESSERA_TRY(read_count(json, "outliers", 0, entry.outliers));
+  TESSERA_TRY(read_flag(json, "clock_changed", entry.clock_changed));
   return entry;
 }
 
@@ -85,6 +112,9 @@ std::string CostTable::print() const {
     auto& price = prices[key] = {
         {"us", entry.time_us}, {"spread_us", entry.spread_us}, {"samples", entry.samples}};
     if (entry.busy) price["busy"] = true;
+    if (entry.cold_us > 0) price["cold_us"] = entry.cold_us;
+    if (entry.outliers > 0) price["outliers"] = entry.outliers;
+    if (entry.clock_changed) price["clock_changed"] = true;
   }
   return json.dump(1) + "\n";
 }

@@ -15,11 +15,15 @@
 
 namespace tessera::plan {
 
+// Prices are warm times: in a run, what a kernel reads was mostly written just before it.
 struct CostEntry {
-  double time_us = 0;    // median
+  double time_us = 0;    // median, operands in the caches as the run before left them
   double spread_us = 0;  // between the quartiles
   int samples = 0;
   bool busy = false;  // taken while others used a core: better than nothing, measured anew if asked
+  double cold_us = 0;          // median, with the caches emptied before; 0: not taken
+  int outliers = 0;            // of the samples; they do not move the median
+  bool clock_changed = false;  // the processor's clock was another one in between
   friend bool operator==(const CostEntry&, const CostEntry&) = default;
 };
 

@@ -38,7 +38,7 @@ TEST(CostTable, PrintsSortedByKeyWhateverTheOrderOfAdding) {
   backwards.add("a", {1, 0, 5});
   EXPECT_EQ(forwards.print(), backwards.print());
   EXPECT_EQ(forwards.print(), R"({
- "schema": "tessera.cost_table/1.0",
+ "schema": "tessera.cost_table/1.1",
  "prices": {
   "a": {
    "us": 1.0,
@@ -77,21 +77,22 @@ TEST(CostTable, MalformedTables) {
   EXPECT_EQ(parse_error("{"), "not a cost table: expected a JSON object");
   EXPECT_EQ(parse_error("[1]"), "not a cost table: expected a JSON object");
   EXPECT_EQ(parse_error(R"({"prices": {}})"),
-            "not a cost table: expected schema tessera.cost_table/1.0, found null");
+            "not a cost table: expected schema tessera.cost_table/1.1, found null");
   EXPECT_EQ(
       parse_error(R"({"schema": "tessera.report/1.0"})"),
-      "not a cost table: expected schema tessera.cost_table/1.0, found \"tessera.report/1.0\"");
+      "not a cost table: expected schema tessera.cost_table/1.1, found \"tessera.report/1.0\"");
   EXPECT_EQ(
       parse_error(R"({"schema": "tessera.cost_table/2.0", "prices": {}})"),
-      "not a cost table: expected schema tessera.cost_table/1.0, found \"tessera.cost_table/2.0\"");
+      "not a cost table: expected schema tessera.cost_table/1.1, found \"tessera.cost_table/2.0\"");
   EXPECT_EQ(parse_error(R"({"schema": "tessera.cost_table/1.0"})"),
             "cost table: expected an object 'prices'");
   EXPECT_EQ(parse_error(R"({"schema": "tessera.cost_table/1.0", "prices": []})"),
             "cost table: expected an object 'prices'");
 }
 
-TEST(CostTable, KeepsThatACoreWasBusy) {
+TEST(CostTable, KeepsHowAPriceWasMeasured) {
   CostTable table;
+  table.add("c", {1, 0, 5, false, 2.5, 3, true});
   table.add("a", {1, 0, 5, true});
   table.add("b", {1, 0, 5, false});
   const auto parsed = CostTable::parse(table.print());
@@ -102,6 +103,12 @@ TEST(CostTable, KeepsThatACoreWasBusy) {
 TEST(CostTable, MalformedEntries) {
   EXPECT_EQ(entry_error(R"({"us": 1, "spread_us": 0, "samples": 5, "busy": 1})"),
             "price 'k': 'busy': expected true or false, found 1");
+  EXPECT_EQ(entry_error(R"({"us": 1, "spread_us": 0, "samples": 5, "cold_us": -1})"),
+            "price 'k': 'cold_us': expected a number of at least 0, found -1");
+  EXPECT_EQ(entry_error(R"({"us": 1, "spread_us": 0, "samples": 5, "outliers": -1})"),
+            "price 'k': 'outliers': expected an integer of at least 0, found -1");
+  EXPECT_EQ(entry_error(R"({"us": 1, "spread_us": 0, "samples": 5, "clock_changed": 0})"),
+            "price 'k': 'clock_changed': expected true or false, found 0");
   EXPECT_EQ(entry_error("3"), "price 'k': expected an object, found number");
   EXPECT_EQ(entry_error(R"({"spread_us": 0, "samples": 5})"),
             "price 'k': 'us': expected a number of at least 0, found nothing");
@@ -136,7 +143,7 @@ TEST(CostTable, Files) {
   ASSERT_FALSE(broken);
   EXPECT_EQ(broken.error().to_string(),
             (folder / "broken.json").string() +
-                ": not a cost table: expected schema tessera.cost_table/1.0, found null");
+                ": not a cost table: expected schema tessera.cost_table/1.1, found null");
 }
 
 TEST(CostTable, NearestSharesTheLongestPrefix) {

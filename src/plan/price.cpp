@@ -37,13 +37,20 @@ Dims dims_or_empty(const std::optional<Shape>& shape, const SymbolBindings& poin
 
 }  // namespace
 
+double bandwidth_gb_per_s(const backends::DeviceRates& rates, double size_bytes) {
+  for (const auto& cache : rates.caches)
+    if (size_bytes <= static_cast<double>(cache.size_bytes)) return cache.copy_gb_per_s;
+  return rates.memory_gb_per_s;
+}
+
 double roofline_us(const backends::DeviceRates& rates, const backends::Candidate& candidate) {
   const auto peak = rates.gflops.find(candidate.compute_dtype);
   const double gflops =
       (peak == rates.gflops.end() ? rates.default_gflops : peak->second) * candidate.efficiency;
+  const double gb_per_s = bandwidth_gb_per_s(rates, candidate.bytes_moved);
   const double compute_s = candidate.flops / (gflops * kBytesPerGigabyte);
-  const double traffic_s = candidate.bytes_moved / (rates.memory_gb_per_s * kBytesPerGigabyte);
-  return std::max(compute_s, traffic_s) * kMicrosecondsPerSecond;
+  const double traffic_s = candidate.bytes_moved / (gb_per_s * kBytesPerGigabyte);
+  return std::max(compute_s, traffic_s) * kMicrosecondsPerSecond + rates.hand_over_us;
 }
 
 // Kernel and code version first, then what it computes on what, then the machine: so that near
@@ -81,28 +88,43 @@ std::string Pricer::key_of(const PriceRequest& request) const {
   return key;
 }
 
+bool Pricer::is_measurable(const PriceRequest& request) const {
+  return !target_.info(request.device).simulated && !request.estimate_only;
+}
+
+void Pricer::measure(std::span<const PriceRequest> requests) {
+  if (mode_ == MeasureMode::kOff || !measure_) return;
+  std::vector<PriceRequest> wanted;
+  std::vector<std::string> keys;
+  for (const PriceRequest& request : requests) {
+    if (!is_measurable(request)) continue;
+    std::string key = key_of(request);
+    const CostEntry* entry = table_.find(key);
+    const bool is_known = entry != nullptr && !entry->busy && mode_ == MeasureMode::kMissing;
+    if (is_known || !asked_now_.insert(key).second) continue;
+    wanted.push_back(request);
+    keys.push_back(std::move(key));
+  }
+  if (wanted.empty()) return;
+  const auto entries = measure_(wanted, point_);
+  for (std::size_t i = 0; i < entries.size(); ++i)
+    if (entries[i]) table_.add(keys[i], *entries[i], /*replace=*/true);
+}
+
 Price Pricer::price(const PriceRequest& request) {
   const auto& info = target_.info(request.device);
   const double estimate_us = roofline_us(info.rates, *request.candidate);
-  if (info.simulated || request.estimate_only) return {round_price_us(estimate_us), false, {}};
+  if (!is_measurable(request)) return {round_price_us(estimate_us), false, {}};
+  measure({&request, 1});
   Price price{round_price_us(estimate_us), false, key_of(request)};
   const CostEntry* entry = table_.find(price.key);
-  const bool wanted =
-      mode_ == MeasureMode::kAll || (mode_ == MeasureMode::kMissing && entry && entry->busy);
-  const bool again = wanted && !measured_now_.contains(price.key);
-  if (entry != nullptr && !again) {
-    ++hits_;
-  } else if (mode_ != MeasureMode::kOff && measure_) {
-    if (const auto measured = measure_(request, point_)) {
-      table_.add(price.key, *measured, /*replace=*/true);
-      measured_now_.insert(price.key);
-      entry = table_.find(price.key);
-    }
-  }
   if (entry == nullptr) {
     missed_.insert(price.key);
     return price;
   }
+  ++hits_;
+  estimates_.try_emplace(
+      price.key, Estimate{info.name + ":" + request.candidate->kernel, estimate_us, *entry});
   price.us = round_price_us(entry->time_us);
   price.measured = true;
   return price;

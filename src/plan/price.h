@@ -5,10 +5,12 @@
 #include <functional>
 #include <map>
 #include <set>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "plan/cost_table.h"
+#include "plan/estimate_errors.h"
 #include "plan/target.h"
 
 namespace tessera::plan {
@@ -29,9 +31,10 @@ struct PriceRequest {
   bool estimate_only = false;     // by the roofline, even where the table knows better
 };
 
-// Measures one request in microseconds, or declines (an error) where the budget is used up.
-using MeasureFn =
-    std::function<Result<CostEntry>(const PriceRequest&, const SymbolBindings& point)>;
+// Measures the requests, one entry for each, in turn with one another; declines one (an error)
+// where the budget is used up.
+using MeasureFn = std::function<std::vector<Result<CostEntry>>(std::span<const PriceRequest>,
+                                                               const SymbolBindings& point)>;
 
 enum class MeasureMode : std::uint8_t { kOff, kMissing, kAll };
 
@@ -45,6 +48,9 @@ class Pricer {
     measure_ = std::move(measure);
   }
 
+  // Measures now, together, those of the requests that price() would measure one by one: candidates
+  // for the same work should meet the same moments of the machine.
+  void measure(std::span<const PriceRequest> requests);
   Price price(const PriceRequest& request);
   // Time of moving bytes between two memories, without synchronisation.
   [[nodiscard]] double transfer_us(std::uint32_t from_memory, std::uint32_t to_memory,
@@ -54,12 +60,15 @@ class Pricer {
     std::string key;
     std::string nearest;
   };
-  [[nodiscard]] std::size_t hits() const { return hits_; }
+  [[nodiscard]] std::size_t hits() const { return hits_; }  // that the table knew
+  // The table's prices that were asked for beside what the roofline says, by key.
+  [[nodiscard]] const std::map<std::string, Estimate>& estimates() const { return estimates_; }
   [[nodiscard]] std::vector<Miss> misses() const;
   [[nodiscard]] const SymbolBindings& point() const { return point_; }
 
  private:
   [[nodiscard]] std::string key_of(const PriceRequest& request) const;
+  [[nodiscard]] bool is_measurable(const PriceRequest& request) const;
 
   const Target& target_;
   CostTable& table_;
@@ -69,11 +78,15 @@ class Pricer {
   MeasureFn measure_;
   std::size_t hits_ = 0;
   std::set<std::string> missed_;
-  std::set<std::string> measured_now_;
+  std::set<std::string> asked_now_;  // of the measurer, whatever it answered
+  std::map<std::string, Estimate> estimates_;
 };
 
+// The rate of the smallest level of memory that `size_bytes` fit in.
+double bandwidth_gb_per_s(const backends::DeviceRates& rates, double size_bytes);
+
 // Roofline: the larger of arithmetic at the candidate's share of the peak of its dtype, and traffic
-// at the memory's rate.
+// at the rate of the memory that its operands fit in; then the hand-over.
 double roofline_us(const backends::DeviceRates& rates, const backends::Candidate& candidate);
 
 }  // namespace tessera::plan

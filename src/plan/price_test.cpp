@@ -10,6 +10,8 @@ namespace {
 
 using ::testing::HasSubstr;
 
+using Entries = std::vector<Result<CostEntry>>;
+
 constexpr const char* kRelu = R"(input %x : fp32[n, 8, 2, 2] %y = Relu(%x) name "r" output %y)";
 constexpr const char* kKey =
     "cpu:fake@1|Relu(0,;)|1x8x2x2/nchw/fp32,->1x8x2x2/nchw/fp32,||threads=2,cache=warm,model=cpu";
@@ -64,9 +66,9 @@ TEST(Pricer, MeasuresABusyPriceAnew) {
   EXPECT_EQ(pricer.price(priced.request()).us, round_price_us(50));
   int measured = 0;
   pricer.set_measure(MeasureMode::kMissing,
-                     [&](const PriceRequest&, const SymbolBindings&) -> Result<CostEntry> {
+                     [&](std::span<const PriceRequest>, const SymbolBindings&) -> Entries {
                        ++measured;
-                       return CostEntry{20, 1, 5, true};
+                       return {CostEntry{20, 1, 5, true}};
                      });
   EXPECT_EQ(pricer.price(priced.request()).us, round_price_us(20));
   EXPECT_EQ(pricer.price(priced.request()).us, round_price_us(20));
@@ -88,11 +90,12 @@ TEST(Pricer, SimulatedDevicesAreNeverLookedUp) {
 TEST(Pricer, MeasuresWhatIsMissingOnce) {
   Priced priced;
   int measured = 0;
-  const auto measure = [&](const PriceRequest& request,
-                           const SymbolBindings& point) -> Result<CostEntry> {
-    EXPECT_EQ(request.candidate, &priced.candidate);
+  const auto measure = [&](std::span<const PriceRequest> requests,
+                           const SymbolBindings& point) -> Entries {
+    EXPECT_EQ(requests.size(), 1U);
+    EXPECT_EQ(requests[0].candidate, &priced.candidate);
     EXPECT_EQ(point.at("n"), 1);
-    return CostEntry{100.0 + measured++, 0, 5};
+    return {CostEntry{100.0 + measured++, 0, 5}};
   };
   Pricer pricer = priced.pricer();
   pricer.set_measure(MeasureMode::kMissing, measure);
@@ -108,9 +111,9 @@ TEST(Pricer, MeasuresEverythingAnewOnce) {
   int measured = 0;
   Pricer pricer = priced.pricer();
   pricer.set_measure(MeasureMode::kAll,
-                     [&](const PriceRequest&, const SymbolBindings&) -> Result<CostEntry> {
+                     [&](std::span<const PriceRequest>, const SymbolBindings&) -> Entries {
                        ++measured;
-                       return CostEntry{80, 0, 5};
+                       return {CostEntry{80, 0, 5}};
                      });
   EXPECT_EQ(pricer.price(priced.request()).us, round_price_us(80));
   EXPECT_EQ(pricer.price(priced.request()).us, round_price_us(80));
@@ -120,14 +123,70 @@ TEST(Pricer, MeasuresEverythingAnewOnce) {
 
 TEST(Pricer, ADeclinedMeasurementLeavesTheEstimate) {
   Priced priced;
+  int asked = 0;
   Pricer pricer = priced.pricer();
   pricer.set_measure(MeasureMode::kMissing,
-                     [](const PriceRequest&, const SymbolBindings&) -> Result<CostEntry> {
-                       return fail(ErrorCode::kResourceExhausted, "budget");
+                     [&](std::span<const PriceRequest>, const SymbolBindings&) -> Entries {
+                       ++asked;
+                       return {fail(ErrorCode::kResourceExhausted, "budget")};
                      });
   EXPECT_EQ(pricer.price(priced.request()).us, round_price_us(7));
+  EXPECT_EQ(pricer.price(priced.request()).us, round_price_us(7));
+  EXPECT_EQ(asked, 1) << "what was declined once is not asked for again";
   EXPECT_EQ(pricer.misses().size(), 1U);
   EXPECT_EQ(priced.stages.table.size(), 0U);
+}
+
+// What a budget left over is measured by the next run, and nothing else.
+TEST(Pricer, MeasuresTogetherWhatIsWantedAndResumes) {
+  Priced priced;
+  std::vector<backends::Candidate> candidates(4, priced.candidate);
+  for (std::size_t i = 0; i < candidates.size(); ++i)
+    candidates[i].options = {{"way", static_cast<std::int64_t>(i)}};
+  std::vector<PriceRequest> requests;
+  for (const auto& candidate : candidates)
+    requests.push_back({&priced.item, 0, &candidate, {}, {}, {}});
+  requests.push_back(requests.front());  // twice the same
+  requests.push_back(requests.front());
+  requests.back().estimate_only = true;
+  const auto pass = [&](std::size_t budget) {
+    std::vector<std::int64_t> asked;
+    Pricer pricer = priced.pricer();
+    pricer.set_measure(MeasureMode::kMissing,
+                       [&](std::span<const PriceRequest> wanted, const SymbolBindings&) -> Entries {
+                         Entries entries;
+                         for (const PriceRequest& request : wanted) {
+                           asked.push_back(request.candidate->options.at("way"));
+                           if (asked.size() > budget)
+                             entries.emplace_back(fail(ErrorCode::kResourceExhausted, "budget"));
+                           else
+                             entries.emplace_back(CostEntry{1, 0, 5});
+                         }
+                         return entries;
+                       });
+    pricer.measure(requests);
+    for (const auto& request : requests) pricer.price(request);
+    return std::pair(asked, pricer.misses().size());
+  };
+  using Ways = std::vector<std::int64_t>;
+  EXPECT_EQ(pass(3), std::pair(Ways({0, 1, 2, 3}), std::size_t{1}));
+  EXPECT_EQ(priced.stages.table.size(), 3U);
+  EXPECT_EQ(pass(3), std::pair(Ways({3}), std::size_t{0}));
+  EXPECT_EQ(pass(3), std::pair(Ways({}), std::size_t{0}));
+}
+
+TEST(Pricer, KeepsTheEstimatesOfWhatTheTableKnows) {
+  Priced priced;
+  priced.stages.table.add(kKey, {50, 1, 5});
+  Pricer pricer = priced.pricer();
+  pricer.price(priced.request());
+  pricer.price(priced.request());
+  ASSERT_EQ(pricer.estimates().size(), 1U);
+  const auto& [key, estimate] = *pricer.estimates().begin();
+  EXPECT_EQ(key, kKey);
+  EXPECT_EQ(estimate.kernel, "cpu:fake");
+  EXPECT_DOUBLE_EQ(estimate.estimate_us, 7);
+  EXPECT_EQ(estimate.entry, (CostEntry{50, 1, 5}));
 }
 
 TEST(Pricer, KeysDoNotHoldNames) {
@@ -177,6 +236,20 @@ TEST(Roofline, TheLargerOfArithmeticAndTraffic) {
   EXPECT_DOUBLE_EQ(roofline_us(rates, candidate), 40000);
   candidate.flops = 0;
   EXPECT_DOUBLE_EQ(roofline_us(rates, candidate), 50);
+}
+
+TEST(Roofline, TrafficGoesAtTheRateOfTheMemoryThatItFitsIn) {
+  backends::DeviceRates rates;
+  rates.memory_gb_per_s = 10;
+  rates.caches = {{"L1", 1000, 100, 200}, {"L2", 100'000, 50, 80}};
+  EXPECT_EQ(bandwidth_gb_per_s(rates, 1000), 100);
+  EXPECT_EQ(bandwidth_gb_per_s(rates, 1001), 50);
+  EXPECT_EQ(bandwidth_gb_per_s(rates, 100'001), 10);
+  backends::Candidate candidate;
+  candidate.bytes_moved = 100'000;
+  EXPECT_DOUBLE_EQ(roofline_us(rates, candidate), 2);
+  rates.hand_over_us = 1.5;
+  EXPECT_DOUBLE_EQ(roofline_us(rates, candidate), 3.5);
 }
 
 TEST(Transfers, EachEndPaysItsLink) {

@@ -167,14 +167,40 @@ TEST_F(CompileAndRun, ATraceSaysWhatWasExecuted) {
 }
 
 TEST_F(CompileAndRun, CostTablesAreWrittenAndRead) {
-  EXPECT_THAT(must({"measure", "m.onnx", "--cost-table", "c.json", "--devices", "cpu"}).err,
-              HasSubstr("tessera: c.json holds "));
+  const auto measured =
+      must({"measure", "m.onnx", "--cost-table", "c.json", "--devices", "cpu"}).err;
+  EXPECT_THAT(measured, HasSubstr("tessera: measured "));
+  EXPECT_THAT(measured, HasSubstr(" of 30 s; c.json holds "));
+  EXPECT_THAT(measured, HasSubstr("; 0 of this model still estimated\n"));
+  EXPECT_THAT(measured, HasSubstr("estimate / measured          entries  median   worst"));
   const std::string table = read_bytes(folder_ / "c.json");
-  EXPECT_THAT(table, HasSubstr("\"tessera.cost_table/1.0\""));
+  EXPECT_THAT(table, HasSubstr("\"tessera.cost_table/1.1\""));
   EXPECT_THAT(
       must({"compile", "m.onnx", "-o", "p.tsr", "--cost-table", "c.json", "--require-prices"}).err,
       HasSubstr("from the table, 0 estimated"));
   EXPECT_EQ(read_bytes(folder_ / "c.json"), table) << "reading does not write";
+}
+
+TEST_F(CompileAndRun, ABudgetThatIsUsedUpLeavesEstimatesForTheNextRun) {
+  EXPECT_THAT(must({"measure", "m.onnx", "--cost-table", "b.json", "--measure-seconds", "-1"}).err,
+              HasSubstr("tessera: measured 0 prices in 0.0 of -1 s; b.json holds 0; "));
+  const auto rest = must({"measure", "m.onnx", "--cost-table", "b.json"}).err;
+  EXPECT_THAT(rest, HasSubstr("; 0 of this model still estimated\n"));
+  EXPECT_THAT(must({"measure", "m.onnx", "--cost-table", "b.json", "-q"}).err,
+              ::testing::IsEmpty());
+}
+
+TEST_F(CompileAndRun, RatesAreMeasuredIntoAFileThatDevicesTakes) {
+  EXPECT_THAT(must({"measure", "--rates", "cpu.json", "--threads", "1"}).err,
+              HasSubstr("tessera: cpu.json holds the rates of 1 threads"));
+  EXPECT_THAT(must({"devices", "cpu.json"}).out,
+              HasSubstr("cpu: real, memory host, measured rates"));
+  EXPECT_THAT(must({"compile", "m.onnx", "-o", "r.tsr", "--devices", "cpu.json"}).err,
+              HasSubstr("cpu alone "));
+  EXPECT_EQ(failure({"measure"}),
+            "tessera: measure: expected a MODEL, or --rates FILE to measure the machine alone\n");
+  EXPECT_EQ(failure({"measure", "--rates", "cpu.txt"}),
+            "tessera: --rates: expected a file ending in .json, found 'cpu.txt'\n");
 }
 
 TEST_F(CompileAndRun, StagesAreDumped) {

@@ -77,7 +77,7 @@ TEST_F(Faults, DamagedCostTables) {
   EXPECT_EQ(failure(compile), "tessera: c.json: not a cost table: expected a JSON object\n");
   folder_.write("c.json", R"({"schema": "tessera.device/1.0"})");
   EXPECT_EQ(failure(compile),
-            "tessera: c.json: not a cost table: expected schema tessera.cost_table/1.0, found "
+            "tessera: c.json: not a cost table: expected schema tessera.cost_table/1.1, found "
             "\"tessera.device/1.0\"\n");
   folder_.write(
       "c.json",

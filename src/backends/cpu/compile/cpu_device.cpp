@@ -168,6 +168,10 @@ class CpuDevice final : public CompileDevice {
     info_.memory = "host";
     info_.rates = default_rates(usable_processors());
   }
+  explicit CpuDevice(DeviceRates measured) : CpuDevice() {
+    info_.rates = std::move(measured);
+    info_.rates_measured = true;
+  }
 
   [[nodiscard]] const DeviceInfo& info() const override { return info_; }
 
@@ -272,6 +276,21 @@ class CpuDevice final : public CompileDevice {
 
 std::unique_ptr<CompileDevice> make_cpu_device() {
   return std::make_unique<CpuDevice>();
+}
+
+Result<std::unique_ptr<CompileDevice>> make_cpu_device(const RatesFile& file) {
+  auto device = std::make_unique<CpuDevice>(file.measured.rates);
+  const auto identity = device->identity();
+  // Versions of libraries change kernels, not the machine.
+  for (const char* key : {"cpu.model", "cpu.isa"}) {
+    const auto found = file.identity.find(key);
+    if (found == file.identity.end() || found->second == identity.at(key)) continue;
+    return fail(ErrorCode::kFailedPrecondition,
+                fmt::format("'{}': expected '{}', found '{}': rates must be measured on the "
+                            "machine that they are for",
+                            key, identity.at(key), found->second));
+  }
+  return device;
 }
 
 }  // namespace tessera::backends

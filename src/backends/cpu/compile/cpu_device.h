@@ -4,17 +4,23 @@
 
 #include <memory>
 
+#include "backends/compile_common/rates_file.h"
 #include "backends/compile_interface.h"
 
 namespace tessera::backends {
 
 // Device "cpu" in memory "host". Its rates are conservative figures for this processor's
-// instruction set, until someone puts measured ones in their place. Never null; nothing to fail.
+// instruction set. Never null; nothing to fail.
 std::unique_ptr<CompileDevice> make_cpu_device();
 
-// Measures this processor in about a third of a second: fp32 GFLOP/s of a product through oneDNN on
-// `threads` threads, memory bandwidth of a copy larger than the caches. Errors: out of memory,
-// oneDNN refuses.
-Result<DeviceRates> measure_rates(int threads);
+// The same with measured rates. Errors: they are another processor's (what differs).
+Result<std::unique_ptr<CompileDevice>> make_cpu_device(const RatesFile& file);
+
+// Measures this processor on `threads` threads in one to three seconds: a product of fp32 and one
+// of int8 that stay in the caches; copying and reading in each cache that /sys tells, and beyond
+// all. Medians over interleaved rounds; what was taken while a thread stood without a core counts
+// only where there is nothing else, and then the best of it. Leaves hand_over_us and wake_up_us at
+// 0: they are the runtime's. Errors: threads below 1, out of memory, oneDNN refuses.
+Result<MeasuredRates> measure_rates(int threads);
 
 }  // namespace tessera::backends

@@ -36,6 +36,31 @@ TEST(CpuDevice, OffersAreEqualEachTime) {
   EXPECT_EQ(first.candidates[0].flops, 2.0 * 32 * 10 * 10 * 16 * 9);
 }
 
+TEST(CpuDevice, TakesMeasuredRates) {
+  RatesFile file;
+  file.identity = make_cpu_device()->identity();
+  file.measured.rates.memory_gb_per_s = 12.5;
+  const auto device = make_cpu_device(file);
+  ASSERT_TRUE(device) << device.error().to_string();
+  EXPECT_TRUE((*device)->info().rates_measured);
+  EXPECT_FALSE((*device)->info().simulated);
+  EXPECT_EQ((*device)->info().rates.memory_gb_per_s, 12.5);
+  EXPECT_FALSE(make_cpu_device()->info().rates_measured);
+}
+
+TEST(CpuDevice, RefusesTheRatesOfAnotherProcessor) {
+  RatesFile file;
+  file.identity = make_cpu_device()->identity();
+  file.identity["cpu.model"] = "Another One";
+  const auto device = make_cpu_device(file);
+  ASSERT_FALSE(device);
+  EXPECT_EQ(device.error().to_string(),
+            "'cpu.model': expected '" + make_cpu_device()->identity().at("cpu.model") +
+                "', found 'Another One': rates must be measured on the machine that they are for");
+  file.identity.clear();
+  EXPECT_TRUE(make_cpu_device(file)) << "rates that name no processor";
+}
+
 TEST(CpuDevice, UnknownOperatorsAreRefusedByName) {
   Bench bench;
   bench.output(bench.op(
@@ -130,8 +155,12 @@ TEST(Conversion, OtherCastsAreRefused) {
 TEST(MeasureRates, ArePositive) {
   const auto rates = measure_rates(1);
   ASSERT_TRUE(rates);
-  EXPECT_GT(rates->gflops.at(DType::kFp32), 0.1);
-  EXPECT_GT(rates->memory_gb_per_s, 0.05);
+  EXPECT_GT(rates->rates.gflops.at(DType::kFp32), 0.1);
+  EXPECT_GT(rates->rates.gflops.at(DType::kInt8), 0.01);
+  EXPECT_GT(rates->rates.memory_gb_per_s, 0.05);
+  EXPECT_GT(rates->rates.read_gb_per_s, 0.05);
+  for (const auto& cache : rates->rates.caches) EXPECT_GT(cache.copy_gb_per_s, 0.05) << cache.name;
+  EXPECT_EQ(rates->spreads.count("fp32"), 1U);
   EXPECT_EQ(measure_rates(0).error().to_string(), "threads: expected 1 or more, found 0");
 }
 

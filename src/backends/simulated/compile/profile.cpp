@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "backends/compile_common/rates_json.h"
 #include "ops/op_table.h"
 
 namespace tessera::backends::simulated {
@@ -12,31 +13,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr std::string_view kSchema = "tessera.device/1.0";
-constexpr std::string_view kSchemaMajor = "tessera.device/1.";
 constexpr double kMaxMemory = 1e12;  // in MiB or KiB: its bytes still fit in 64 bits
-
-template <typename... Args>
-tl::unexpected<Error> wrong(std::string_view key, fmt::format_string<Args...> format,
-                            Args&&... args) {
-  return fail(ErrorCode::kInvalidArgument,
-              fmt::format("'{}': ", key) + fmt::format(format, std::forward<Args>(args)...));
-}
-
-Status check_keys(std::string_view where, const Json& object,
-                  std::initializer_list<std::string_view> known) {
-  if (!object.is_object()) return wrong(where, "expected an object, found {}", object.dump());
-  for (const auto& [key, value] : object.items())
-    if (std::ranges::find(known, key) == known.end())
-      return wrong(key, "unknown key in {}: expected one of {}", where, fmt::join(known, ", "));
-  return {};
-}
-
-Result<double> number(std::string_view key, const Json& value) {
-  if (!value.is_number() || value.get<double>() < 0)
-    return wrong(key, "expected a number of at least 0, found {}", value.dump());
-  return value.get<double>();
-}
 
 // A count: whole, and small enough to stay exact in JSON.
 Result<std::int64_t> count(std::string_view key, const Json& value) {
@@ -44,13 +21,6 @@ Result<std::int64_t> count(std::string_view key, const Json& value) {
   if (!value.is_number_integer() || value < 0 || value > kMax)
     return wrong(key, "expected a whole number of at least 0, found {}", value.dump());
   return value.get<std::int64_t>();
-}
-
-Status read_number(const Json& object, const char* key, double& target) {
-  if (const auto found = object.find(key); found != object.end()) {
-    TESSERA_ASSIGN(target, number(key, *found));
-  }
-  return {};
 }
 
 Result<std::vector<std::string>> strings(std::string_view key, const Json& value) {
@@ -61,13 +31,6 @@ Result<std::vector<std::string>> strings(std::string_view key, const Json& value
     result.push_back(entry.get<std::string>());
   }
   return result;
-}
-
-Result<DType> dtype(std::string_view key, const std::string& name) {
-  const DType found = dtype_from_string(name);
-  if (found == DType::kUndefined)
-    return wrong(key, "expected a dtype such as fp32, fp16 or int8, found '{}'", name);
-  return found;
 }
 
 Result<AttributeRule> attribute_rule(const std::string& name, const Json& value) {
@@ -167,40 +130,7 @@ Status read_operators(const Json& json, Profile& profile) {
   return {};
 }
 
-Status read_link(const Json& json, DeviceRates& rates) {
-  const auto link = json.find("link");
-  if (link == json.end()) return {};
-  TESSERA_TRY(check_keys("link", *link, {"gb_per_s", "latency_us", "unified"}));
-  TESSERA_TRY(read_number(*link, "gb_per_s", rates.link_gb_per_s));
-  TESSERA_TRY(read_number(*link, "latency_us", rates.link_latency_us));
-  if (rates.link_gb_per_s <= 0)
-    return wrong("gb_per_s", "expected a number above 0, found {}", rates.link_gb_per_s);
-  if (const auto unified = link->find("unified"); unified != link->end()) {
-    if (!unified->is_boolean())
-      return wrong("unified", "expected true or false, found {}", unified->dump());
-    rates.unified = unified->get<bool>();
-  }
-  return {};
-}
-
-Status read_rates(const Json& json, Profile& profile) {
-  DeviceRates& rates = profile.rates;
-  if (const auto gflops = json.find("gflops"); gflops != json.end()) {
-    if (!gflops->is_object())
-      return wrong("gflops", "expected an object, found {}", gflops->dump());
-    for (const auto& [name, value] : gflops->items()) {
-      TESSERA_ASSIGN(const DType found, dtype("gflops", name));
-      TESSERA_ASSIGN(const double rate, number(name, value));
-      if (rate <= 0) return wrong(name, "expected a rate above 0, found {}", value.dump());
-      rates.gflops[found] = rate;
-    }
-  }
-  TESSERA_TRY(read_number(json, "memory_gb_per_s", rates.memory_gb_per_s));
-  if (rates.memory_gb_per_s <= 0)
-    return wrong("memory_gb_per_s", "expected a number above 0, found {}", rates.memory_gb_per_s);
-  TESSERA_TRY(read_number(json, "launch_us", rates.launch_us));
-  TESSERA_TRY(read_number(json, "sync_us", rates.sync_us));
-  TESSERA_TRY(read_link(json, rates));
+Status read_sizes(const Json& json, Profile& profile) {
   double memory_mib = 0;
   double sram_kib = 0;
   TESSERA_TRY(read_number(json, "memory_mib", memory_mib));
@@ -208,7 +138,7 @@ Status read_rates(const Json& json, Profile& profile) {
   for (const auto& [key, size] :
        {std::pair{"memory_mib", memory_mib}, std::pair{"sram_kib", sram_kib}})
     if (size > kMaxMemory) return wrong(key, "expected at most {:g}, found {:g}", kMaxMemory, size);
-  rates.memory_bytes = static_cast<std::int64_t>(memory_mib * 1024 * 1024);
+  profile.rates.memory_bytes = static_cast<std::int64_t>(memory_mib * 1024 * 1024);
   profile.sram_kib = static_cast<std::int64_t>(sram_kib);
   if (const auto power = json.find("power"); power != json.end()) {
     TESSERA_TRY(check_keys("power", *power, {"active_w", "idle_w", "pj_per_byte"}));
@@ -248,16 +178,7 @@ Status read_mock(const Json& json, Mock& mock) {
 }  // namespace
 
 Result<Profile> parse_profile(std::string_view text) {
-  const auto json = Json::parse(text, nullptr, /*allow_exceptions=*/false);
-  if (json.is_discarded())
-    return fail(ErrorCode::kInvalidArgument, "not a device profile: expected JSON");
-  if (!json.is_object())
-    return fail(
-        ErrorCode::kInvalidArgument,
-        fmt::format("not a device profile: expected an object, found {}", json.type_name()));
-  const auto schema = json.value("schema", Json());
-  if (!schema.is_string() || !schema.get<std::string>().starts_with(kSchemaMajor))
-    return wrong("schema", "expected {}, found {}", kSchema, schema.dump());
+  TESSERA_ASSIGN(const Json json, parse_device_json(text));
   TESSERA_TRY(check_keys("the profile", json,
                          {"schema", "name", "kind", "supports", "lacks", "only", "nodes", "layouts",
                           "gflops", "memory_gb_per_s", "launch_us", "sync_us", "link", "memory_mib",
@@ -271,7 +192,8 @@ Result<Profile> parse_profile(std::string_view text) {
   if (const auto kind = json.find("kind"); kind != json.end() && *kind != "simulated")
     return wrong("kind", "expected \"simulated\", found {}", kind->dump());
   TESSERA_TRY(read_operators(json, profile));
-  TESSERA_TRY(read_rates(json, profile));
+  TESSERA_TRY(read_rates(json, profile.rates));
+  TESSERA_TRY(read_sizes(json, profile));
   TESSERA_TRY(read_mock(json, profile.mock));
   profile.text = json.dump();
   return profile;
