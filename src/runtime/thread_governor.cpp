@@ -13,8 +13,13 @@ double share(std::int64_t part_ns, std::int64_t wall_ns) {
 
 void ThreadGovernor::observe(const MachineUse& use) {
   since_raise_ns_ = std::min(since_raise_ns_ + use.wall_ns, kLastsNs);
-  if (active_ > 1 && share(use.waited_ns, use.wall_ns - use.caller_idle_ns) > kWaitedShare)
-    return lower();
+  busy_ns_ += use.wall_ns - use.caller_idle_ns;
+  waited_ns_ += use.waited_ns;
+  if (busy_ns_ >= kTakenNs) {
+    const bool taken = share(waited_ns_, busy_ns_) > kWaitedShare;
+    busy_ns_ = waited_ns_ = 0;
+    if (taken && active_ > 1) return lower();
+  }
   if (active_ == all_) return;
   seen_.wall_ns += use.wall_ns;
   seen_.idle_ns += use.idle_ns - use.caller_idle_ns;
@@ -33,6 +38,7 @@ void ThreadGovernor::lower() {
 void ThreadGovernor::raise() {
   ++active_;
   since_raise_ns_ = 0;
+  busy_ns_ = waited_ns_ = 0;
   seen_ = {};
 }
 

@@ -22,12 +22,13 @@ class ThreadGovernor {
 
   [[nodiscard]] int active() const { return active_; }
 
-  // One thread less where the active ones waited for more than kWaitedShare of our time; one more
-  // where kFreeCores of the cores had nothing to do for some time. A raise that does not last makes
-  // the next one come later.
+  // One thread less where the active ones waited for more than kWaitedShare of kTakenNs of our
+  // time, which is longer than what a passing task takes; one more where kFreeCores of the cores
+  // had nothing to do for some time. A raise that does not last makes the next one come later.
   void observe(const MachineUse& use);
 
   static constexpr double kWaitedShare = 0.15;
+  static constexpr std::int64_t kTakenNs = 12'000'000;
   static constexpr double kFreeCores = 0.7;
   static constexpr std::int64_t kFreeNs = 25'000'000;      // for so long, at first
   static constexpr std::int64_t kMaxFreeNs = 800'000'000;  // after raises that did not last
@@ -41,6 +42,8 @@ class ThreadGovernor {
   int active_;
   std::int64_t needed_free_ns_ = kFreeNs;
   std::int64_t since_raise_ns_ = kLastsNs;
+  std::int64_t busy_ns_ = 0;  // of kTakenNs
+  std::int64_t waited_ns_ = 0;
   MachineUse seen_;  // since the last decision, or the start of this window of needed_free_ns_
 };
 
