@@ -1,22 +1,16 @@
 #include "base/machine_facts.h"
 
 #include <charconv>
-#include <fstream>
 #include <map>
 #include <set>
 #include <string_view>
+
+#include "base/system_file.h"
 
 namespace tessera {
 namespace {
 
 namespace fs = std::filesystem;
-
-std::string first_line(const fs::path& path) {
-  std::ifstream file(path);
-  std::string line;
-  std::getline(file, line);
-  return line;
-}
 
 // "32K", "8192K", "1M": bytes; 0 for what is none.
 std::int64_t parse_size(std::string_view text) {

@@ -5,22 +5,16 @@
 #include <algorithm>
 #include <charconv>
 #include <filesystem>
-#include <fstream>
 #include <limits>
 #include <string>
 #include <thread>
+
+#include "base/system_file.h"
 
 namespace tessera {
 namespace {
 
 namespace fs = std::filesystem;
-
-std::string first_line(const fs::path& path) {
-  std::ifstream file(path);
-  std::string line;
-  std::getline(file, line);
-  return line;
-}
 
 // A limit of any group around this process's counts.
 int quota_of_groups() {
