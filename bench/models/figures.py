@@ -1,7 +1,8 @@
 """The figures of the model benchmark, as pure functions: medians, ratios, recovery, and whether the targets hold.
 
 A result of an engine is either {"failed": why} or what summarise() makes. A record of a model is
-  {"name", "engines": {engine: result}, "busy": {engine: result of summarise_busy() or {"failed": why}}}
+  {"name", "engines": {engine: result}, "busy": {engine: result of summarise_busy() or {"failed": why}},
+   "compile": {threads: {"price_hits", "price_misses"}}}
 Times are in us, sizes in bytes, ratios Tessera's figure by the peer's: below 1 is better than the peer.
 """
 
@@ -9,6 +10,7 @@ import math
 
 OWN = "tessera"
 REFERENCE = "onnxruntime"
+GUESSED_SHARE = 0.1  # of a plan's prices: with more estimates than this it is not judged by
 
 # A run counts as being at full speed up to this multiple of the quiet latency, judged over so many runs.
 FULL_SPEED = 1.1
@@ -164,6 +166,18 @@ def _busy_values(records, value_of):
     return values
 
 
+def _planned_from_prices(records):
+    """Those whose plan for one thread is no guess: a poor one would flatter what is held against it."""
+    return [record for record in records if not _is_guessed(record.get("compile", {}).get("1"))]
+
+
+def _is_guessed(compiled):
+    if compiled is None:
+        return False
+    misses = compiled["price_misses"]
+    return misses > GUESSED_SHARE * (misses + compiled["price_hits"])
+
+
 def _recovery(result):
     runs = result["recovery_runs"]
     return math.inf if runs is None else runs
@@ -209,7 +223,9 @@ def verdicts(records, peers, limits=None):
         "start_each": ratios(records, "start_us", [reference]),
         "load_each": _load_values(records, reference),
         "memory_each": ratios(records, "net_rss_bytes", peers),
-        "busy_one_thread": _busy_values(records, lambda r: r["busy_us"] / r["one_thread_us"]),
+        "busy_one_thread": _busy_values(
+            _planned_from_prices(records), lambda r: r["busy_us"] / r["one_thread_us"]
+        ),
         "recovery_runs": _busy_values(records, _recovery),
     }
     mean = _mean_verdict(

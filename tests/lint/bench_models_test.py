@@ -109,6 +109,13 @@ class BusyCore(unittest.TestCase):
         self.assertEqual(verdict("recovery_runs", models)["value"], 1)
         self.assertTrue(verdict("recovery_runs", models)["held"])
 
+    def test_a_busy_core_is_not_judged_by_a_plan_from_estimates(self):
+        busy = figures.summarise_busy(20, ([10] * 5, [12] * 5, [10] * 9))
+        for misses, judged in [(10, 1), (11, 0)]:
+            prices = {"1": {"price_hits": 100 - misses, "price_misses": misses}}
+            models = [record("m", busy=busy, tessera=1) | {"compile": prices}]
+            self.assertEqual(verdict("busy_one_thread", models)["judged"], judged)
+
     def test_a_model_that_never_recovers_breaks_the_target(self):
         busy = figures.summarise_busy(20, ([10] * 5, [24] * 5, [24] * 90))
         found = verdict("recovery_runs", [record("m", busy=busy, tessera=1)])
