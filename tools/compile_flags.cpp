@@ -123,7 +123,8 @@ std::shared_ptr<CompileFlags> add_compile_flags(CLI::App& command) {
   command.add_option(
       "--devices", flags->devices,
       "Devices, comma-separated: names of devices that are here, or profile files (.json)");
-  command.add_option("--threads", flags->threads, "CPU threads (default: the number of cores)");
+  command.add_option("--threads", flags->threads,
+                     "CPU threads (default: as many as this process may use)");
   command.add_option("--precision", flags->precision,
                      "fp32, bf16 or fp16: in which fp32 operations may be computed");
   command.add_option("--shape", flags->shapes, "Sizes to price at: NAME=1x3x640x640");

@@ -252,7 +252,7 @@ Result<std::unique_ptr<Measurer::Timed>> Measurer::prepare(const plan::PriceRequ
   return Timed::create(*run, std::move(kernel), point, threads_, pool_);
 }
 
-// Every thread reads bytes of its own: private caches are emptied too, not only the shared one.
+// Threads read bytes of their own, so that private caches are emptied too, not only the shared one.
 void Measurer::empty_caches() {
   pool_.run(threads_, [&](std::int64_t chunk) {
     auto& bytes = other_bytes_[static_cast<std::size_t>(chunk)];

@@ -172,7 +172,7 @@ int main(int argc, char** argv) {
   app.add_option("--out", arguments.folder, "Folder for the artefact, the prices and the reports")
       ->required();
   app.add_option("--threads", arguments.flags.threads,
-                 "CPU threads (default: the number of cores)");
+                 "CPU threads (default: as many as this process may use)");
   app.add_option("--precision", arguments.flags.precision,
                  "fp32, bf16 or fp16: in which fp32 operations may be computed");
   app.add_option("--measure-seconds", arguments.flags.measure_seconds,

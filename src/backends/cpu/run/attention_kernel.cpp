@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstring>
 
@@ -56,7 +57,7 @@ class AttentionInstance final : public KernelInstance {
     std::int64_t batch, group, begin, end;
   };
   struct Scratch {
-    float *scores, *keys, *values, *queries, *results, *key_panels, *value_panels;
+    float *scores, *keys, *values, *results, *key_panels, *value_panels;
   };
 
   void read_sizes(const AttentionSizes& sizes);
@@ -66,7 +67,7 @@ class AttentionInstance final : public KernelInstance {
   [[nodiscard]] Scratch scratch_of(const ExecuteArgs& args, std::int64_t chunk) const;
   [[nodiscard]] const std::byte* operand(std::size_t index, const ExecuteArgs& args) const;
   void run_job(const Job& job, const Scratch& scratch, const ExecuteArgs& args) const;
-  void score_block(const float* query, const float* keys, std::int64_t count,
+  void score_block(const float* const* queries, const float* keys, std::int64_t count,
                    const Scratch& scratch) const;
   void sum_block(const float* values, float* to, std::int64_t count, const Scratch& scratch) const;
   // All keys or values of a group in one piece, copied where they are not; written to the cache
@@ -108,7 +109,7 @@ class AttentionInstance final : public KernelInstance {
   bool mask_is_bool_ = false;
   std::vector<Job> jobs_;
   std::int64_t chunks_ = 0;
-  std::int64_t keys_at_ = 0, values_at_ = 0, queries_at_ = 0, results_at_ = 0, key_panels_at_ = 0,
+  std::int64_t keys_at_ = 0, values_at_ = 0, results_at_ = 0, key_panels_at_ = 0,
                value_panels_at_ = 0;
   std::int64_t chunk_floats_ = 0;
 };
@@ -175,7 +176,6 @@ void AttentionInstance::lay_out_scratch() {
   };
   keys_at_ = next(copies_keys, total_ * head_);
   values_at_ = next(packs() || has_past(), total_ * value_);
-  queries_at_ = next(packs(), block * head_);
   results_at_ = next(packs(), block * value_);
   key_panels_at_ = next(!has_few_rows(), panel_elements(head_, total_));
   value_panels_at_ = next(!has_few_rows(), panel_elements(total_, value_));
@@ -219,7 +219,6 @@ AttentionInstance::Scratch AttentionInstance::scratch_of(const ExecuteArgs& args
   return {base,
           base + keys_at_,
           base + values_at_,
-          base + queries_at_,
           base + results_at_,
           base + key_panels_at_,
           base + value_panels_at_};
@@ -296,35 +295,38 @@ void AttentionInstance::weigh_row(const Job& job, std::int64_t row, float* score
       scores, scores + count, [](float weight) { return std::isnan(weight); }, 0.0F);
 }
 
-// Rows of dense matrices, by packed columns.
-void packed_product(const float* a, std::int64_t rows, const float* panels, std::int64_t depth,
-                    std::int64_t columns, float* c) {
+// Rows by packed columns, to dense rows.
+void packed_product(const float* const* rows, std::int64_t count, const float* panels,
+                    std::int64_t depth, std::int64_t columns, float* to) {
   PanelProduct product;
-  product.a = a;
-  product.a_stride = depth;
-  product.rows = rows;
+  product.a = rows;
+  product.rows = count;
+  product.depth = depth;
   product.panels = panels;
   product.panel_stride = depth * kProductColumns;
-  product.depth = depth;
   product.columns = columns;
-  product.c = c;
+  product.c = to;
   product.c_stride = columns;
   panel_rows_product(product);
 }
 
-void AttentionInstance::score_block(const float* query, const float* keys, std::int64_t count,
-                                    const Scratch& scratch) const {
+void AttentionInstance::score_block(const float* const* queries, const float* keys,
+                                    std::int64_t count, const Scratch& scratch) const {
   if (!has_few_rows())
-    return packed_product(query, count, scratch.key_panels, head_, total_, scratch.scores);
+    return packed_product(queries, count, scratch.key_panels, head_, total_, scratch.scores);
   for (std::int64_t i = 0; i < count; ++i)
-    simd_dots(query + i * head_, keys, static_cast<std::size_t>(total_),
-              static_cast<std::size_t>(head_), scratch.scores + i * total_);
+    simd_dots(queries[i], keys, static_cast<std::size_t>(total_), static_cast<std::size_t>(head_),
+              scratch.scores + i * total_);
 }
 
 void AttentionInstance::sum_block(const float* values, float* to, std::int64_t count,
                                   const Scratch& scratch) const {
-  if (!has_few_rows())
-    return packed_product(scratch.scores, count, scratch.value_panels, total_, value_, to);
+  if (!has_few_rows()) {
+    std::array<const float*, kQueryBlock> rows{};
+    for (std::int64_t i = 0; i < count; ++i)
+      rows[static_cast<std::size_t>(i)] = scratch.scores + i * total_;
+    return packed_product(rows.data(), count, scratch.value_panels, total_, value_, to);
+  }
   const auto width = static_cast<std::size_t>(value_);
   std::fill_n(to, count * value_, 0.0F);
   for (std::int64_t i = 0; i < count; ++i)
@@ -354,11 +356,12 @@ void AttentionInstance::run_job(const Job& job, const Scratch& scratch,
   };
   for (std::int64_t begin = job.begin; begin < job.end; begin += kQueryBlock) {
     const std::int64_t count = std::min(kQueryBlock, job.end - begin);
-    for (std::int64_t i = 0; packs() && i < count; ++i)
-      std::copy_n(query + flat_row(begin + i) * head_, head_, scratch.queries + i * head_);
+    std::array<const float*, kQueryBlock> rows{};
+    for (std::int64_t i = 0; i < count; ++i)
+      rows[static_cast<std::size_t>(i)] =
+          query + (packs() ? flat_row(begin + i) : first + begin + i) * head_;
     float* to = packs() ? scratch.results : y + (first + begin) * value_;
-    const float* from = packs() ? scratch.queries : query + (first + begin) * head_;
-    score_block(from, keys, count, scratch);
+    score_block(rows.data(), keys, count, scratch);
     for (std::int64_t i = 0; i < count; ++i)
       weigh_row(job, begin + i, scratch.scores + i * total_, args);
     sum_block(values, to, count, scratch);

@@ -8,8 +8,8 @@
 #include <map>
 #include <tuple>
 
+#include "backends/cpu/run/anchor.h"
 #include "backends/cpu/run/conv_plan.h"
-#include "backends/cpu/run/elementwise_program.h"
 #include "backends/cpu/run/kernels.h"
 #include "backends/cpu/run/parallel_status.h"
 #include "backends/cpu/run/physical.h"
@@ -26,29 +26,10 @@ struct Chunk {
   std::vector<std::int64_t> operands;  // of binary post-ops, beside the plan's
 };
 
-class ConvKernel final : public LoadedKernel {
- public:
-  ConvKernel(artefact::KernelSpec spec, Constants constants, ConvPlan plan, ElementwiseProgram tail)
-      : spec_(std::move(spec)),
-        constants_(constants.begin(), constants.end()),
-        plan_(std::move(plan)),
-        tail_(std::move(tail)) {}
-
-  Result<std::unique_ptr<KernelInstance>> instantiate(const InstanceDims& dims,
-                                                      int threads) const override;
-
- private:
-  friend class ConvInstance;
-  artefact::KernelSpec spec_;
-  std::vector<std::span<const std::byte>> constants_;
-  ConvPlan plan_;
-  ElementwiseProgram tail_;
-};
-
 class ConvInstance final : public KernelInstance {
  public:
-  ConvInstance(const ConvKernel& kernel, InstanceDims dims)
-      : kernel_(kernel), dims_(std::move(dims)) {}
+  ConvInstance(const Anchor<ConvPlan>& anchor, InstanceDims dims)
+      : anchor_(anchor), dims_(std::move(dims)) {}
 
   Status build(int threads);
   [[nodiscard]] std::int64_t scratch_bytes() const override {
@@ -62,13 +43,12 @@ class ConvInstance final : public KernelInstance {
   Result<std::shared_ptr<const OnednnPrimitive>> primitive(const ConvPlan::Piece& piece);
   Status add_chunk(const ConvPlan::Piece& piece, std::int64_t batch_begin,
                    std::int64_t channel_begin);
-  const float* operand(std::int32_t number, const ExecuteArgs& args) const;
   [[nodiscard]] const Dims& src() const {
-    return dims_.inputs[operand_ref(kernel_.spec_, kernel_.plan_.src_operand).index];
+    return dims_.inputs[operand_ref(anchor_.spec, anchor_.plan.src_operand).index];
   }
   [[nodiscard]] const Dims& dst() const { return dims_.outputs[0]; }
 
-  const ConvKernel& kernel_;
+  const Anchor<ConvPlan>& anchor_;
   InstanceDims dims_;
   std::map<std::tuple<std::int64_t, std::int64_t, std::int64_t, std::int64_t>,
            std::shared_ptr<const OnednnPrimitive>>
@@ -83,8 +63,8 @@ class ConvInstance final : public KernelInstance {
 
 // Output channels can be cut where weights and results lie in one piece for each block of them.
 bool ConvInstance::channels_split() const {
-  const ConvPlan& plan = kernel_.plan_;
-  const Layout& weights = operand_decl(kernel_.spec_, plan.weights_operand)->layout;
+  const ConvPlan& plan = anchor_.plan;
+  const Layout& weights = operand_decl(anchor_.spec, plan.weights_operand)->layout;
   const std::size_t out_dim = plan.transposed ? 1 : 0;
   const std::size_t outermost = weights.order.empty() ? 0 : weights.order[0];
   if (is_channels_last(plan.dst_layout, dst().size()) || outermost != out_dim) return false;
@@ -93,7 +73,7 @@ bool ConvInstance::channels_split() const {
 }
 
 std::vector<ConvPlan::Piece> ConvInstance::cut(int threads) const {
-  const ConvPlan& plan = kernel_.plan_;
+  const ConvPlan& plan = anchor_.plan;
   const ConvPlan::Piece whole = plan.whole(dst());
   const std::int64_t batch = dst()[0];
   std::vector<ConvPlan::Piece> pieces;
@@ -146,20 +126,20 @@ std::vector<ConvPlan::Piece> ConvInstance::cut(int threads) const {
 
 Result<std::shared_ptr<const OnednnPrimitive>> ConvInstance::primitive(
     const ConvPlan::Piece& piece) {
-  const ConvPlan& plan = kernel_.plan_;
+  const ConvPlan& plan = anchor_.plan;
   auto& made = primitives_[{piece.batch, piece.channels, piece.row_begin, piece.row_end}];
   if (made != nullptr) return made;
-  const Layout& weights = operand_decl(kernel_.spec_, plan.weights_operand)->layout;
+  const Layout& weights = operand_decl(anchor_.spec, plan.weights_operand)->layout;
   TESSERA_ASSIGN(ConvProblem problem, plan.problem(src(), dst(), piece, weights));
-  TESSERA_TRY(set_post_op_operands(kernel_.spec_, plan.epilogue, dims_, problem.dst.dims,
-                                   problem.post_ops));
+  TESSERA_TRY(
+      set_post_op_operands(anchor_.spec, plan.epilogue, dims_, problem.dst.dims, problem.post_ops));
   TESSERA_ASSIGN(made, compiled_primitive(problem));
   return made;
 }
 
 Status ConvInstance::add_chunk(const ConvPlan::Piece& piece, std::int64_t batch_begin,
                                std::int64_t channel_begin) {
-  const ConvPlan& plan = kernel_.plan_;
+  const ConvPlan& plan = anchor_.plan;
   TESSERA_ASSIGN(const auto made, primitive(piece));
   Chunk chunk;
   TESSERA_ASSIGN(chunk.call, OnednnCall::make(made));
@@ -181,7 +161,7 @@ Status ConvInstance::add_chunk(const ConvPlan::Piece& piece, std::int64_t batch_
     chunk.dst += piece.row_begin * (dst_image / dst()[2]);
     chunk.dst_elements = (piece.row_end - piece.row_begin) * (dst_image / dst()[2]);
   }
-  const Layout& weights = operand_decl(kernel_.spec_, plan.weights_operand)->layout;
+  const Layout& weights = operand_decl(anchor_.spec, plan.weights_operand)->layout;
   chunk.weights = channel_begin == 0
                       ? 0
                       : stored_elements(weights, plan.weight_dims) / dst_channels * channel_begin;
@@ -189,8 +169,8 @@ Status ConvInstance::add_chunk(const ConvPlan::Piece& piece, std::int64_t batch_
   for (const PlannedPostOp& planned : plan.epilogue.post_ops) {
     std::int64_t offset = 0;
     if (planned.op.binary) {
-      const Dims own = operand_dims(kernel_.spec_, dims_, planned.operand);
-      const Dims stored = padded_dims(operand_decl(kernel_.spec_, planned.operand)->layout, own);
+      const Dims own = operand_dims(anchor_.spec, dims_, planned.operand);
+      const Dims stored = padded_dims(operand_decl(anchor_.spec, planned.operand)->layout, own);
       const std::int64_t image = numel(stored) / stored[0];
       if (own[0] != 1) offset += batch_begin * image;
       if (stored[1] == dst_channels) offset += channel_begin * (image / stored[1]);
@@ -211,33 +191,27 @@ Status ConvInstance::build(int threads) {
     TESSERA_TRY(add_chunk(piece, batch, channel));
     channel += piece.channels;
     const bool image_done =
-        channel == kernel_.plan_.stored_dst_channels(dst()) && piece.row_end == dst()[2];
+        channel == anchor_.plan.stored_dst_channels(dst()) && piece.row_end == dst()[2];
     if (image_done) batch += piece.batch;
-    if (channel == kernel_.plan_.stored_dst_channels(dst())) channel = 0;
+    if (channel == anchor_.plan.stored_dst_channels(dst())) channel = 0;
   }
-  has_tail_ = !kernel_.tail_.empty();
+  has_tail_ = !anchor_.tail.empty();
   std::int64_t tail_scratch = 0;
   if (has_tail_) {
-    TESSERA_ASSIGN(tail_, kernel_.tail_.bind(dims_));
+    TESSERA_ASSIGN(tail_, anchor_.tail.bind(dims_));
     tail_scratch = tail_.scratch_bytes();
   }
-  const std::int64_t block = channel_block_of(kernel_.plan_.dst_layout);
+  const std::int64_t block = channel_block_of(anchor_.plan.dst_layout);
   pads_ = block > 1 && dst()[1] % block != 0;
   chunk_scratch_ = (std::max(library_scratch_, tail_scratch) + 63) / 64 * 64;
   return {};
 }
 
-const float* ConvInstance::operand(std::int32_t number, const ExecuteArgs& args) const {
-  const OperandRef ref = operand_ref(kernel_.spec_, number);
-  if (ref.kind == OperandRef::Kind::kInput) return floats(args.inputs[ref.index]);
-  return floats(kernel_.constants_[ref.index].data());
-}
-
 Status ConvInstance::execute(const ExecuteArgs& args) {
-  const ConvPlan& plan = kernel_.plan_;
-  const float* source = operand(plan.src_operand, args);
-  const float* weights = operand(plan.weights_operand, args);
-  const float* bias = plan.epilogue.bias ? operand(*plan.epilogue.bias, args) : nullptr;
+  const ConvPlan& plan = anchor_.plan;
+  const float* source = anchor_.operand(plan.src_operand, args);
+  const float* weights = anchor_.operand(plan.weights_operand, args);
+  const float* bias = plan.epilogue.bias ? anchor_.operand(*plan.epilogue.bias, args) : nullptr;
   float* result = floats(args.outputs[0]);
   return run_chunks(args.parallel, static_cast<std::int64_t>(chunks_.size()),
                     [&](std::int64_t i) -> Status {
@@ -252,7 +226,7 @@ Status ConvInstance::execute(const ExecuteArgs& args) {
                         const std::int32_t number = plan.epilogue.post_ops[p].operand;
                         if (number >= 0)
                           chunk.call->set(kPostOp + static_cast<int>(p),
-                                          operand(number, args) + chunk.operands[p]);
+                                          anchor_.operand(number, args) + chunk.operands[p]);
                       }
                       TESSERA_TRY(chunk.call->run());
                       if (has_tail_) {
@@ -265,13 +239,6 @@ Status ConvInstance::execute(const ExecuteArgs& args) {
                     });
 }
 
-Result<std::unique_ptr<KernelInstance>> ConvKernel::instantiate(const InstanceDims& dims,
-                                                                int threads) const {
-  auto instance = std::make_unique<ConvInstance>(*this, dims);
-  TESSERA_TRY(instance->build(threads));
-  return std::unique_ptr<KernelInstance>(std::move(instance));
-}
-
 }  // namespace
 
 Result<std::unique_ptr<LoadedKernel>> load_conv(const artefact::KernelSpec& spec,
@@ -280,12 +247,7 @@ Result<std::unique_ptr<LoadedKernel>> load_conv(const artefact::KernelSpec& spec
   const std::size_t steps =
       option == spec.options.end() ? 0 : static_cast<std::size_t>(option->second);
   TESSERA_ASSIGN(ConvPlan plan, plan_conv(spec, constants, steps));
-  ElementwiseProgram tail;
-  if (spec.steps.size() > 1 + steps) {
-    TESSERA_ASSIGN(tail, ElementwiseProgram::parse(spec, constants, 1 + steps));
-  }
-  return std::unique_ptr<LoadedKernel>(
-      new ConvKernel(spec, constants, std::move(plan), std::move(tail)));
+  return load_anchor<ConvInstance>(spec, constants, std::move(plan), 1 + steps);
 }
 
 }  // namespace tessera::backends::cpu

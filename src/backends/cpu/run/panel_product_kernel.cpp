@@ -4,8 +4,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 
-#include "backends/cpu/run/elementwise_program.h"
+#include "backends/cpu/run/anchor.h"
 #include "backends/cpu/run/kernels.h"
 #include "backends/cpu/run/panel_product_plan.h"
 #include "backends/cpu/run/physical.h"
@@ -20,31 +21,12 @@ constexpr std::int64_t kBlockRows = 144;
 constexpr std::int64_t kBlockDepth = 512;
 constexpr double kTooSmallToCut = 2e5;  // flops
 
-class PanelProductKernel final : public LoadedKernel {
- public:
-  PanelProductKernel(artefact::KernelSpec spec, Constants constants, ProductPlan plan,
-                     ElementwiseProgram tail)
-      : spec_(std::move(spec)),
-        constants_(constants.begin(), constants.end()),
-        plan_(std::move(plan)),
-        tail_(std::move(tail)) {}
-
-  Result<std::unique_ptr<KernelInstance>> instantiate(const InstanceDims& dims,
-                                                      int threads) const override;
-
- private:
-  friend class PanelProductInstance;
-  artefact::KernelSpec spec_;
-  std::vector<std::span<const std::byte>> constants_;
-  ProductPlan plan_;
-  ElementwiseProgram tail_;
-};
-
 class PanelProductInstance final : public KernelInstance {
  public:
-  explicit PanelProductInstance(const PanelProductKernel& kernel) : kernel_(kernel) {}
+  PanelProductInstance(const Anchor<ProductPlan>& anchor, InstanceDims dims)
+      : anchor_(anchor), dims_(std::move(dims)) {}
 
-  Status build(const InstanceDims& dims, int threads);
+  Status build(int threads);
   [[nodiscard]] std::int64_t scratch_bytes() const override { return chunk_scratch_ * chunks_; }
   Status execute(const ExecuteArgs& args) override;
 
@@ -59,14 +41,10 @@ class PanelProductInstance final : public KernelInstance {
   void run_piece(const ExecuteArgs& args, const Piece& piece, float* scratch) const;
   void run_block(const ExecuteArgs& args, std::int64_t item, const float* panels, ChunkRange rows,
                  ChunkRange columns, float* scratch) const;
-  [[nodiscard]] bool packs() const { return !is_constant(kernel_.spec_, kernel_.plan_.b_operand); }
-  const float* operand(std::int32_t number, const ExecuteArgs& args) const {
-    const OperandRef ref = operand_ref(kernel_.spec_, number);
-    return ref.kind == OperandRef::Kind::kInput ? floats(args.inputs[ref.index])
-                                                : floats(kernel_.constants_[ref.index].data());
-  }
+  [[nodiscard]] bool packs() const { return !is_constant(anchor_.spec, anchor_.plan.b_operand); }
 
-  const PanelProductKernel& kernel_;
+  const Anchor<ProductPlan>& anchor_;
+  InstanceDims dims_;
   std::int64_t rows_ = 0, depth_ = 0, columns_ = 0;          // of one matrix of the batch
   std::vector<std::int64_t> a_begin_ = {0}, b_begin_ = {0};  // by matrix: its elements
   Cut cut_ = Cut::kRows;
@@ -125,19 +103,19 @@ PanelProductInstance::Piece PanelProductInstance::piece(std::int64_t index) cons
   return piece;
 }
 
-Status PanelProductInstance::build(const InstanceDims& dims, int threads) {
-  const ProductPlan& plan = kernel_.plan_;
-  if (numel(dims.outputs[0]) == 0) return {};
+Status PanelProductInstance::build(int threads) {
+  const ProductPlan& plan = anchor_.plan;
+  if (numel(dims_.outputs[0]) == 0) return {};
   TESSERA_ASSIGN(
       const ProductProblem problem,
-      plan.problem(operand_dims(kernel_.spec_, dims, plan.a_operand),
-                   operand_dims(kernel_.spec_, dims, plan.b_operand), dims.outputs[0], Layout{}));
+      plan.problem(operand_dims(anchor_.spec, dims_, plan.a_operand),
+                   operand_dims(anchor_.spec, dims_, plan.b_operand), dims_.outputs[0], Layout{}));
   read_sizes(problem);
   choose_cut(threads);
-  has_tail_ = !kernel_.tail_.empty();
+  has_tail_ = !anchor_.tail.empty();
   std::int64_t bytes = 0;
   if (has_tail_) {
-    TESSERA_ASSIGN(tail_, kernel_.tail_.bind(dims));
+    TESSERA_ASSIGN(tail_, anchor_.tail.bind(dims_));
     bytes = (tail_.scratch_bytes() + 63) / 64 * 64;
   }
   tail_floats_ = bytes / static_cast<std::int64_t>(sizeof(float));
@@ -154,26 +132,32 @@ Status PanelProductInstance::build(const InstanceDims& dims, int threads) {
 void PanelProductInstance::run_block(const ExecuteArgs& args, std::int64_t item,
                                      const float* panels, ChunkRange rows, ChunkRange columns,
                                      float* scratch) const {
-  const ProductPlan& plan = kernel_.plan_;
-  const float* bias = plan.epilogue.bias ? operand(*plan.epilogue.bias, args) : nullptr;
+  const ProductPlan& plan = anchor_.plan;
+  const float* bias = plan.epilogue.bias ? anchor_.operand(*plan.epilogue.bias, args) : nullptr;
   const std::int64_t first = item * rows_ * columns_;  // of the matrix of the result
   PanelProduct product;
-  product.a_stride = depth_;
   product.rows = rows.end - rows.begin;
   product.panel_stride = depth_ * kProductColumns;
   product.columns = columns.end - columns.begin;
   product.c = floats(args.outputs[0]) + first + rows.begin * columns_ + columns.begin;
   product.c_stride = columns_;
-  const float* a = operand(plan.a_operand, args) + a_begin_[static_cast<std::size_t>(item)] +
-                   rows.begin * depth_;
+  const float* a = anchor_.operand(plan.a_operand, args) +
+                   a_begin_[static_cast<std::size_t>(item)] + rows.begin * depth_;
+  std::array<const float*, kBlockRows> a_rows{};
+  product.a = a_rows.data();
   const std::int64_t parts = std::max<std::int64_t>(1, (depth_ + kBlockDepth - 1) / kBlockDepth);
   for (std::int64_t part = 0; part < parts; ++part) {
     const ChunkRange depth = chunk_range(depth_, parts, part);
-    product.a = a + depth.begin;
+    for (std::int64_t row = 0; row < product.rows; ++row)
+      a_rows[static_cast<std::size_t>(row)] = a + row * depth_ + depth.begin;
     product.panels = panels + depth.begin * kProductColumns;
     product.depth = depth.end - depth.begin;
-    product.start = part == 0 && bias != nullptr ? bias + columns.begin : nullptr;
-    product.adds = part > 0;
+    if (part > 0) {
+      product.start = product.c;
+      product.start_stride = product.c_stride;
+    } else if (bias != nullptr) {
+      product.start = bias + columns.begin;
+    }
     panel_rows_product(product);
   }
   if (!has_tail_) return;
@@ -186,8 +170,8 @@ void PanelProductInstance::run_block(const ExecuteArgs& args, std::int64_t item,
 
 void PanelProductInstance::run_piece(const ExecuteArgs& args, const Piece& piece,
                                      float* scratch) const {
-  const ProductPlan& plan = kernel_.plan_;
-  const float* b = operand(plan.b_operand, args);
+  const ProductPlan& plan = anchor_.plan;
+  const float* b = anchor_.operand(plan.b_operand, args);
   for (std::int64_t item = piece.batch.begin; item < piece.batch.end; ++item) {
     const float* panels = b + piece.columns.begin * depth_;
     if (packs()) {
@@ -216,13 +200,6 @@ Status PanelProductInstance::execute(const ExecuteArgs& args) {
     args.parallel->run(chunks_, one);
   }
   return {};
-}
-
-Result<std::unique_ptr<KernelInstance>> PanelProductKernel::instantiate(const InstanceDims& dims,
-                                                                        int threads) const {
-  auto instance = std::make_unique<PanelProductInstance>(*this);
-  TESSERA_TRY(instance->build(dims, threads));
-  return std::unique_ptr<KernelInstance>(std::move(instance));
 }
 
 }  // namespace
@@ -258,13 +235,8 @@ Result<std::unique_ptr<LoadedKernel>> load_panel_product(const artefact::KernelS
   if (plan.b_layout != wanted)
     return bad_spec(
         spec, "expected weights in " + wanted.to_string() + ", found " + plan.b_layout.to_string());
-  const std::size_t first = 1 + plan.epilogue.steps;
-  ElementwiseProgram tail;
-  if (spec.steps.size() > first) {
-    TESSERA_ASSIGN(tail, ElementwiseProgram::parse(spec, constants, first));
-  }
-  return std::unique_ptr<LoadedKernel>(
-      new PanelProductKernel(spec, constants, std::move(plan), std::move(tail)));
+  const std::size_t first_tail_step = 1 + plan.epilogue.steps;
+  return load_anchor<PanelProductInstance>(spec, constants, std::move(plan), first_tail_step);
 }
 
 }  // namespace tessera::backends::cpu

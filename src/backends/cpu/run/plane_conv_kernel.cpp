@@ -6,7 +6,7 @@
 #include <array>
 #include <cstring>
 
-#include "backends/cpu/run/elementwise_program.h"
+#include "backends/cpu/run/anchor.h"
 #include "backends/cpu/run/kernels.h"
 #include "backends/cpu/run/physical.h"
 #include "backends/cpu/run/plane_conv_plan.h"
@@ -45,42 +45,31 @@ struct PositionRuns {
   std::int64_t count = 1, stride = 0, positions = 0;
 };
 
-class PlaneConvKernel final : public LoadedKernel {
- public:
-  PlaneConvKernel(artefact::KernelSpec spec, Constants constants, ConvPlan plan,
-                  ElementwiseProgram tail, std::int64_t panel_rows)
-      : spec_(std::move(spec)),
-        constants_(constants.begin(), constants.end()),
-        plan_(std::move(plan)),
-        tail_(std::move(tail)),
-        panel_rows_(panel_rows) {}
-
-  Result<std::unique_ptr<KernelInstance>> instantiate(const InstanceDims& dims,
-                                                      int threads) const override;
-
- private:
-  friend class PlaneConvInstance;
-  artefact::KernelSpec spec_;
-  std::vector<std::span<const std::byte>> constants_;
-  ConvPlan plan_;
-  ElementwiseProgram tail_;
-  std::int64_t panel_rows_;
-};
+// Output channels of one panel of weights.
+std::int64_t conv_panel_rows(const ConvPlan& plan) {
+  return panel_rows_for(plan.group,
+                        plan.transposed ? plan.weight_dims[1] : plan.weight_dims[0] / plan.group);
+}
 
 class PlaneConvInstance final : public KernelInstance {
  public:
-  PlaneConvInstance(const PlaneConvKernel& kernel, const Dims& src, const Dims& dst)
-      : kernel_(kernel),
-        geometry_(plane_geometry(kernel.plan_, src, dst)),
-        src_(kernel.plan_.src_layout, src),
-        dst_(kernel.plan_.dst_layout, dst),
-        dst_dims_(dst) {}
+  PlaneConvInstance(const Anchor<ConvPlan>& anchor, const InstanceDims& dims)
+      : anchor_(anchor),
+        dims_(dims),
+        panel_rows_(conv_panel_rows(anchor.plan)),
+        geometry_(plane_geometry(anchor.plan, src(), dst())),
+        src_(anchor.plan.src_layout, src()),
+        dst_(anchor.plan.dst_layout, dst()) {}
 
-  Status build(const InstanceDims& dims, int threads);
+  Status build(int threads);
   [[nodiscard]] std::int64_t scratch_bytes() const override { return chunk_scratch_ * chunks_; }
   Status execute(const ExecuteArgs& args) override;
 
  private:
+  [[nodiscard]] const Dims& src() const {
+    return dims_.inputs[operand_ref(anchor_.spec, anchor_.plan.src_operand).index];
+  }
+  [[nodiscard]] const Dims& dst() const { return dims_.outputs[0]; }
   [[nodiscard]] PieceRange piece(std::int64_t index) const;
   void run_piece(const ExecuteArgs& args, const PieceRange& piece, float* scratch) const;
   void fill_planes(const float* source, const PieceRange& piece, float* planes) const;
@@ -92,16 +81,12 @@ class PlaneConvInstance final : public KernelInstance {
   void place(const PieceRange& piece, std::size_t phase, ChunkRange strip, const float* sums,
              std::int64_t rows, std::int64_t first_channel, float* result) const;
   void finish(const ExecuteArgs& args, const PieceRange& piece, float* scratch) const;
-  const float* operand(std::int32_t number, const ExecuteArgs& args) const {
-    const OperandRef ref = operand_ref(kernel_.spec_, number);
-    return ref.kind == OperandRef::Kind::kInput ? floats(args.inputs[ref.index])
-                                                : floats(kernel_.constants_[ref.index].data());
-  }
 
-  const PlaneConvKernel& kernel_;
+  const Anchor<ConvPlan>& anchor_;
+  InstanceDims dims_;
+  std::int64_t panel_rows_;
   PlaneGeometry geometry_;
   ActivationStrides src_, dst_;
-  Dims dst_dims_;
   PlaneCut cut_;
   std::vector<std::vector<PlaneTerm>> terms_;  // by row phase and column phase of the result
   std::int64_t chunks_ = 0;
@@ -111,24 +96,24 @@ class PlaneConvInstance final : public KernelInstance {
   bool pads_ = false;
 };
 
-Status PlaneConvInstance::build(const InstanceDims& dims, int threads) {
-  if (numel(dst_dims_) == 0) return {};
+Status PlaneConvInstance::build(int threads) {
+  if (numel(dst()) == 0) return {};
   cut_ = geometry_.cut(threads);
   chunks_ = std::min<std::int64_t>(cut_.pieces, std::max(threads, 1));
   for (std::int64_t r = 0; r < geometry_.rows.dst_step; ++r)
     for (std::int64_t c = 0; c < geometry_.columns.dst_step; ++c)
-      terms_.push_back(geometry_.terms(cut_, r, c, kernel_.panel_rows_));
-  const std::int64_t sums = kernel_.panel_rows_ * (kStrip + kPlaneSlack);
+      terms_.push_back(geometry_.terms(cut_, r, c, panel_rows_));
+  const std::int64_t sums = panel_rows_ * (kStrip + kPlaneSlack);
   std::int64_t bytes =
       (geometry_.piece_elements(cut_) + sums) * static_cast<std::int64_t>(sizeof(float));
-  has_tail_ = !kernel_.tail_.empty();
+  has_tail_ = !anchor_.tail.empty();
   if (has_tail_) {
-    TESSERA_ASSIGN(tail_, kernel_.tail_.bind(dims));
+    TESSERA_ASSIGN(tail_, anchor_.tail.bind(dims_));
     bytes = std::max(bytes, tail_.scratch_bytes());
   }
   chunk_scratch_ = (bytes + 63) / 64 * 64;
-  const std::int64_t block = channel_block_of(kernel_.plan_.dst_layout);
-  pads_ = block > 1 && dst_dims_[1] % block != 0;
+  const std::int64_t block = channel_block_of(anchor_.plan.dst_layout);
+  pads_ = block > 1 && dst()[1] % block != 0;
   return {};
 }
 
@@ -255,23 +240,22 @@ PositionRuns PlaneConvInstance::position_runs(const PieceRange& piece) const {
 
 void PlaneConvInstance::run_panels(const ExecuteArgs& args, const PieceRange& piece,
                                    const float* planes, float* sums) const {
-  const ConvPlan& plan = kernel_.plan_;
-  const std::int64_t panel_rows = kernel_.panel_rows_;
+  const ConvPlan& plan = anchor_.plan;
   const std::int64_t channels = geometry_.dst_channels;
-  const std::int64_t depth = geometry_.src_channels * numel(plan.kernel) * panel_rows;
-  const float* weights = operand(plan.weights_operand, args);
-  const float* bias = plan.epilogue.bias ? operand(*plan.epilogue.bias, args) : nullptr;
+  const std::int64_t depth = geometry_.src_channels * numel(plan.kernel) * panel_rows_;
+  const float* weights = anchor_.operand(plan.weights_operand, args);
+  const float* bias = plan.epilogue.bias ? anchor_.operand(*plan.epilogue.bias, args) : nullptr;
   const PositionRuns runs = position_runs(piece);
   const std::int64_t height = cut_.rows + geometry_.rows.reach;
-  for (std::int64_t c = 0; c < channels; c += panel_rows) {
+  for (std::int64_t c = 0; c < channels; c += panel_rows_) {
     const std::int64_t first = piece.group * channels + c;
-    const std::int64_t rows = std::min(panel_rows, channels - c);
+    const std::int64_t rows = std::min(panel_rows_, channels - c);
     std::array<float, kMaxPanelRows> start{};
     if (bias != nullptr) std::copy_n(bias + first, rows, start.begin());
     PlaneTerms terms{planes, nullptr, start.data(), nullptr, nullptr};
     terms.weights =
-        weights + (geometry_.transposed ? (c / panel_rows * geometry_.group + piece.group) * depth
-                                        : first / panel_rows * depth);
+        weights + (geometry_.transposed ? (c / panel_rows_ * geometry_.group + piece.group) * depth
+                                        : first / panel_rows_ * depth);
     for (std::size_t phase = 0; phase < terms_.size(); ++phase) {
       terms.begin = terms_[phase].data();
       terms.end = terms.begin + terms_[phase].size();
@@ -281,7 +265,7 @@ void PlaneConvInstance::run_panels(const ExecuteArgs& args, const PieceRange& pi
         for (std::int64_t at = run * runs.stride; at < end; at += kStrip) {
           const std::int64_t count = std::min(kStrip, end - at);
           terms.planes = planes + at;
-          plane_sums(terms, static_cast<std::size_t>(panel_rows), static_cast<std::size_t>(count),
+          plane_sums(terms, static_cast<std::size_t>(panel_rows_), static_cast<std::size_t>(count),
                      sums, kStrip + kPlaneSlack);
           place(piece, phase, {at, at + count}, sums, rows, first, floats(args.outputs[0]));
         }
@@ -311,7 +295,7 @@ void PlaneConvInstance::finish(const ExecuteArgs& args, const PieceRange& piece,
         if (has_tail_) {
           tail_.run(args, from, from + run_elements, scratch);
         } else {
-          zero_padded_lanes(kernel_.plan_.dst_layout, dst_dims_, floats(args.outputs[0]), from,
+          zero_padded_lanes(anchor_.plan.dst_layout, dst(), floats(args.outputs[0]), from,
                             from + run_elements);
         }
       }
@@ -322,7 +306,7 @@ void PlaneConvInstance::finish(const ExecuteArgs& args, const PieceRange& piece,
 void PlaneConvInstance::run_piece(const ExecuteArgs& args, const PieceRange& piece,
                                   float* scratch) const {
   float* sums = scratch + geometry_.piece_elements(cut_);
-  fill_planes(operand(kernel_.plan_.src_operand, args), piece, scratch);
+  fill_planes(anchor_.operand(anchor_.plan.src_operand, args), piece, scratch);
   run_panels(args, piece, scratch, sums);
   finish(args, piece, scratch);
 }
@@ -342,34 +326,19 @@ Status PlaneConvInstance::execute(const ExecuteArgs& args) {
   return {};
 }
 
-Result<std::unique_ptr<KernelInstance>> PlaneConvKernel::instantiate(const InstanceDims& dims,
-                                                                     int threads) const {
-  const Dims& src = dims.inputs[operand_ref(spec_, plan_.src_operand).index];
-  auto instance = std::make_unique<PlaneConvInstance>(*this, src, dims.outputs[0]);
-  TESSERA_TRY(instance->build(dims, threads));
-  return std::unique_ptr<KernelInstance>(std::move(instance));
-}
-
 }  // namespace
 
 Result<std::unique_ptr<LoadedKernel>> load_plane_conv(const artefact::KernelSpec& spec,
                                                       Constants constants) {
   TESSERA_ASSIGN(ConvPlan plan, plan_conv(spec, constants, 0));
   TESSERA_TRY(check_plane_conv(spec, plan));
-  const std::int64_t group_channels =
-      plan.transposed ? plan.weight_dims[1] : plan.weight_dims[0] / plan.group;
-  const std::int64_t panel_rows = panel_rows_for(plan.group, group_channels);
   const auto& weights = *operand_decl(spec, plan.weights_operand);
-  const Layout wanted = plane_weights_layout(plan.transposed, plan.weight_dims.size(), panel_rows);
+  const Layout wanted =
+      plane_weights_layout(plan.transposed, plan.weight_dims.size(), conv_panel_rows(plan));
   if (weights.layout != wanted)
     return bad_spec(spec, "expected weights in " + wanted.to_string() + ", found " +
                               weights.layout.to_string());
-  ElementwiseProgram tail;
-  if (spec.steps.size() > 1) {
-    TESSERA_ASSIGN(tail, ElementwiseProgram::parse(spec, constants, 1));
-  }
-  return std::unique_ptr<LoadedKernel>(
-      new PlaneConvKernel(spec, constants, std::move(plan), std::move(tail), panel_rows));
+  return load_anchor<PlaneConvInstance>(spec, constants, std::move(plan), 1);
 }
 
 }  // namespace tessera::backends::cpu

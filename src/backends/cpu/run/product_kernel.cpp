@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <map>
 
-#include "backends/cpu/run/elementwise_program.h"
+#include "backends/cpu/run/anchor.h"
 #include "backends/cpu/run/kernels.h"
 #include "backends/cpu/run/parallel_status.h"
 #include "backends/cpu/run/physical.h"
@@ -20,31 +20,12 @@ struct Chunk {
   std::vector<std::int64_t> operands;
 };
 
-class ProductKernel final : public LoadedKernel {
- public:
-  ProductKernel(artefact::KernelSpec spec, Constants constants, ProductPlan plan,
-                ElementwiseProgram tail)
-      : spec_(std::move(spec)),
-        constants_(constants.begin(), constants.end()),
-        plan_(std::move(plan)),
-        tail_(std::move(tail)) {}
-
-  Result<std::unique_ptr<KernelInstance>> instantiate(const InstanceDims& dims,
-                                                      int threads) const override;
-
- private:
-  friend class ProductInstance;
-  artefact::KernelSpec spec_;
-  std::vector<std::span<const std::byte>> constants_;
-  ProductPlan plan_;
-  ElementwiseProgram tail_;
-};
-
 class ProductInstance final : public KernelInstance {
  public:
-  explicit ProductInstance(const ProductKernel& kernel) : kernel_(kernel) {}
+  ProductInstance(const Anchor<ProductPlan>& anchor, InstanceDims dims)
+      : anchor_(anchor), dims_(std::move(dims)) {}
 
-  Status build(const InstanceDims& dims, int threads);
+  Status build(int threads);
   [[nodiscard]] std::int64_t scratch_bytes() const override {
     return chunk_scratch_ * static_cast<std::int64_t>(chunks_.size());
   }
@@ -55,14 +36,10 @@ class ProductInstance final : public KernelInstance {
   enum class Cut { kNone, kRows, kColumns };
   [[nodiscard]] Cut choose_cut(const ProductProblem& problem, int threads) const;
   void replace_empty_sums(ProductProblem& problem);
-  Status add_chunk(const InstanceDims& dims, ProductProblem problem, Cut cut, ChunkRange range);
-  const float* operand(std::int32_t number, const ExecuteArgs& args) const {
-    const OperandRef ref = operand_ref(kernel_.spec_, number);
-    return ref.kind == OperandRef::Kind::kInput ? floats(args.inputs[ref.index])
-                                                : floats(kernel_.constants_[ref.index].data());
-  }
+  Status add_chunk(ProductProblem problem, Cut cut, ChunkRange range);
 
-  const ProductKernel& kernel_;
+  const Anchor<ProductPlan>& anchor_;
+  InstanceDims dims_;
   std::map<std::int64_t, std::shared_ptr<const OnednnPrimitive>> primitives_;
   std::vector<Chunk> chunks_;
   std::vector<float> zeros_;  // both operands, where they have no element
@@ -87,9 +64,8 @@ ProductInstance::Cut ProductInstance::choose_cut(const ProductProblem& problem, 
   return Cut::kNone;
 }
 
-Status ProductInstance::add_chunk(const InstanceDims& dims, ProductProblem problem, Cut cut,
-                                  ChunkRange range) {
-  const ProductPlan& plan = kernel_.plan_;
+Status ProductInstance::add_chunk(ProductProblem problem, Cut cut, ChunkRange range) {
+  const ProductPlan& plan = anchor_.plan;
   Chunk chunk;
   const std::int64_t depth = problem.src.dims.back();
   const std::int64_t columns = problem.dst.dims.back();
@@ -109,9 +85,9 @@ Status ProductInstance::add_chunk(const InstanceDims& dims, ProductProblem probl
   for (std::size_t i = 0; i < problem.post_ops.size(); ++i) {
     std::int64_t offset = 0;
     if (problem.post_ops[i].binary) {
-      const Dims own = operand_dims(kernel_.spec_, dims, plan.epilogue.post_ops[i].operand);
-      const bool full = numel(own) == numel(dims.outputs[0]);
-      if (!full && (numel(own) != own.back() || own.back() != dims.outputs[0].back())) {
+      const Dims own = operand_dims(anchor_.spec, dims_, plan.epilogue.post_ops[i].operand);
+      const bool full = numel(own) == numel(dims_.outputs[0]);
+      if (!full && (numel(own) != own.back() || own.back() != dims_.outputs[0].back())) {
         return fail(ErrorCode::kUnimplemented,
                     "expected an operand of the result's dims or one row, found " + to_string(own));
       }
@@ -143,12 +119,12 @@ void ProductInstance::replace_empty_sums(ProductProblem& problem) {
       static_cast<std::size_t>(std::max(numel(problem.src.dims), weights * kLargestBlock)), 0.0F);
 }
 
-Status ProductInstance::build(const InstanceDims& dims, int threads) {
-  const ProductPlan& plan = kernel_.plan_;
-  if (numel(dims.outputs[0]) == 0) return {};
+Status ProductInstance::build(int threads) {
+  const ProductPlan& plan = anchor_.plan;
+  if (numel(dims_.outputs[0]) == 0) return {};
   TESSERA_ASSIGN(ProductProblem problem,
-                 plan.problem(operand_dims(kernel_.spec_, dims, plan.a_operand),
-                              operand_dims(kernel_.spec_, dims, plan.b_operand), dims.outputs[0],
+                 plan.problem(operand_dims(anchor_.spec, dims_, plan.a_operand),
+                              operand_dims(anchor_.spec, dims_, plan.b_operand), dims_.outputs[0],
                               plan.b_layout));
   replace_empty_sums(problem);
   const Cut cut = choose_cut(problem, threads);
@@ -158,12 +134,12 @@ Status ProductInstance::build(const InstanceDims& dims, int threads) {
   const std::int64_t parts = cut == Cut::kNone ? 1 : std::min<std::int64_t>(count, threads);
   for (std::int64_t i = 0; i < parts; ++i) {
     const ChunkRange range = chunk_range(count, parts, i, count >= 64 ? 8 : 1);
-    if (range.begin < range.end) TESSERA_TRY(add_chunk(dims, problem, cut, range));
+    if (range.begin < range.end) TESSERA_TRY(add_chunk(problem, cut, range));
   }
   std::int64_t tail_scratch = 0;
-  has_tail_ = !kernel_.tail_.empty();
+  has_tail_ = !anchor_.tail.empty();
   if (has_tail_) {
-    TESSERA_ASSIGN(tail_, kernel_.tail_.bind(dims));
+    TESSERA_ASSIGN(tail_, anchor_.tail.bind(dims_));
     tail_scratch = tail_.scratch_bytes();
   }
   chunk_scratch_ = (std::max(library_scratch_, tail_scratch) + 63) / 64 * 64;
@@ -171,11 +147,11 @@ Status ProductInstance::build(const InstanceDims& dims, int threads) {
 }
 
 Status ProductInstance::execute(const ExecuteArgs& args) {
-  const ProductPlan& plan = kernel_.plan_;
+  const ProductPlan& plan = anchor_.plan;
   if (chunks_.empty()) return {};
-  const float* a = zeros_.empty() ? operand(plan.a_operand, args) : zeros_.data();
-  const float* b = zeros_.empty() ? operand(plan.b_operand, args) : zeros_.data();
-  const float* bias = plan.epilogue.bias ? operand(*plan.epilogue.bias, args) : nullptr;
+  const float* a = zeros_.empty() ? anchor_.operand(plan.a_operand, args) : zeros_.data();
+  const float* b = zeros_.empty() ? anchor_.operand(plan.b_operand, args) : zeros_.data();
+  const float* bias = plan.epilogue.bias ? anchor_.operand(*plan.epilogue.bias, args) : nullptr;
   float* result = floats(args.outputs[0]);
   return run_chunks(args.parallel, static_cast<std::int64_t>(chunks_.size()),
                     [&](std::int64_t i) -> Status {
@@ -190,20 +166,13 @@ Status ProductInstance::execute(const ExecuteArgs& args) {
                         const std::int32_t number = plan.epilogue.post_ops[p].operand;
                         if (number >= 0)
                           chunk.call->set(kPostOp + static_cast<int>(p),
-                                          operand(number, args) + chunk.operands[p]);
+                                          anchor_.operand(number, args) + chunk.operands[p]);
                       }
                       TESSERA_TRY(chunk.call->run());
                       if (has_tail_)
                         tail_.run(args, chunk.dst, chunk.dst + chunk.dst_elements, floats(scratch));
                       return {};
                     });
-}
-
-Result<std::unique_ptr<KernelInstance>> ProductKernel::instantiate(const InstanceDims& dims,
-                                                                   int threads) const {
-  auto instance = std::make_unique<ProductInstance>(*this);
-  TESSERA_TRY(instance->build(dims, threads));
-  return std::unique_ptr<KernelInstance>(std::move(instance));
 }
 
 }  // namespace
@@ -214,12 +183,7 @@ Result<std::unique_ptr<LoadedKernel>> load_product(const artefact::KernelSpec& s
   const std::size_t steps =
       option == spec.options.end() ? 0 : static_cast<std::size_t>(option->second);
   TESSERA_ASSIGN(ProductPlan plan, plan_product(spec, constants, steps));
-  ElementwiseProgram tail;
-  if (spec.steps.size() > 1 + steps) {
-    TESSERA_ASSIGN(tail, ElementwiseProgram::parse(spec, constants, 1 + steps));
-  }
-  return std::unique_ptr<LoadedKernel>(
-      new ProductKernel(spec, constants, std::move(plan), std::move(tail)));
+  return load_anchor<ProductInstance>(spec, constants, std::move(plan), 1 + steps);
 }
 
 }  // namespace tessera::backends::cpu

@@ -19,7 +19,7 @@ namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 using D = hn::CappedTag<float, static_cast<std::size_t>(kProductColumns)>;
 
-constexpr std::size_t kLanes = HWY_MAX_BYTES == 64 ? 16 : HWY_MAX_BYTES == 32 ? 8 : 4;
+constexpr std::size_t kLanes = hn::MaxLanes(D());
 constexpr std::size_t kVectors = static_cast<std::size_t>(kProductColumns) / kLanes;  // of a panel
 constexpr std::size_t kSums = 12;  // that fit into the registers beside what is multiplied
 constexpr std::size_t kMaxRows = kSums / kVectors;
@@ -29,11 +29,14 @@ constexpr std::size_t panels_for(std::size_t rows) {
   return std::clamp<std::size_t>(kMaxRows / rows, 1, 4);
 }
 
+// Where a tile lies: its rows of A, its first panel, and where it starts from and goes to.
 struct Tile {
-  const float* a = nullptr;
+  const float* const* a = nullptr;
   const float* panel = nullptr;
   const float* start = nullptr;
+  std::int64_t start_stride = 0;
   float* c = nullptr;
+  std::int64_t c_stride = 0;
 };
 
 // R rows of P panels. Every loop over sums is unrolled: one that is not would keep them in memory.
@@ -42,24 +45,22 @@ HWY_INLINE void tile(const PanelProduct& product, const Tile& at) {
   const D d;
   constexpr std::size_t kCount = P * kVectors;
   hn::Vec<D> sum[R][kCount];
-#pragma GCC unroll 16
-  for (std::size_t v = 0; v < kCount; ++v) {
-    const auto first = at.start == nullptr ? hn::Zero(d) : hn::LoadU(d, at.start + v * kLanes);
-#pragma GCC unroll 16
-    for (std::size_t r = 0; r < R; ++r) sum[r][v] = first;
-  }
   const float* a[R];
 #pragma GCC unroll 16
-  for (std::size_t r = 0; r < R; ++r) a[r] = at.a + static_cast<std::int64_t>(r) * product.a_stride;
+  for (std::size_t r = 0; r < R; ++r) {
+    a[r] = at.a[r];
+    const std::int64_t first = static_cast<std::int64_t>(r) * at.start_stride;
+#pragma GCC unroll 16
+    for (std::size_t v = 0; v < kCount; ++v)
+      sum[r][v] = at.start == nullptr ? hn::Zero(d) : hn::LoadU(d, at.start + first + v * kLanes);
+  }
   const float* b = at.panel;
   for (std::int64_t k = 0; k < product.depth; ++k, b += kProductColumns) {
     hn::Vec<D> values[kCount];
 #pragma GCC unroll 16
-    for (std::size_t p = 0; p < P; ++p)
-#pragma GCC unroll 16
-      for (std::size_t v = 0; v < kVectors; ++v)
-        values[p * kVectors + v] =
-            hn::LoadU(d, b + static_cast<std::int64_t>(p) * product.panel_stride + v * kLanes);
+    for (std::size_t v = 0; v < kCount; ++v)
+      values[v] = hn::LoadU(d, b + static_cast<std::int64_t>(v / kVectors) * product.panel_stride +
+                                   v % kVectors * kLanes);
 #pragma GCC unroll 16
     for (std::size_t r = 0; r < R; ++r) {
       const auto scale = hn::Set(d, a[r][k]);
@@ -68,40 +69,39 @@ HWY_INLINE void tile(const PanelProduct& product, const Tile& at) {
     }
   }
 #pragma GCC unroll 16
-  for (std::size_t r = 0; r < R; ++r) {
-    float* c = at.c + static_cast<std::int64_t>(r) * product.c_stride;
+  for (std::size_t r = 0; r < R; ++r)
 #pragma GCC unroll 16
-    for (std::size_t v = 0; v < kCount; ++v) {
-      const auto result =
-          product.adds ? hn::Add(sum[r][v], hn::LoadU(d, c + v * kLanes)) : sum[r][v];
-      hn::StoreU(result, d, c + v * kLanes);
-    }
-  }
+    for (std::size_t v = 0; v < kCount; ++v)
+      hn::StoreU(sum[r][v], d, at.c + static_cast<std::int64_t>(r) * at.c_stride + v * kLanes);
 }
 
 // The columns of a panel that is not whole, by way of one that is.
 template <std::size_t R>
 void ragged_tile(const PanelProduct& product, const Tile& at, std::int64_t columns) {
-  float sums[R * static_cast<std::size_t>(kProductColumns)];
-  float start[kProductColumns] = {};
-  if (at.start != nullptr) std::copy_n(at.start, columns, start);
-  PanelProduct whole = product;
-  whole.adds = false;
-  whole.c_stride = kProductColumns;
-  tile<R, 1>(whole, {at.a, at.panel, start, sums});
-  for (std::size_t r = 0; r < R; ++r) {
-    float* c = at.c + static_cast<std::int64_t>(r) * product.c_stride;
-    const float* from = sums + r * static_cast<std::size_t>(kProductColumns);
-    for (std::int64_t j = 0; j < columns; ++j) c[j] = product.adds ? c[j] + from[j] : from[j];
-  }
+  float sums[R * static_cast<std::size_t>(kProductColumns)] = {};
+  const auto each_row = [&](const auto& copy) {
+    for (std::size_t r = 0; r < R; ++r)
+      copy(static_cast<std::int64_t>(r), sums + r * static_cast<std::size_t>(kProductColumns));
+  };
+  if (at.start != nullptr)
+    each_row([&](std::int64_t r, float* row) {
+      std::copy_n(at.start + r * at.start_stride, columns, row);
+    });
+  tile<R, 1>(product, {at.a, at.panel, sums, kProductColumns, sums, kProductColumns});
+  each_row(
+      [&](std::int64_t r, const float* row) { std::copy_n(row, columns, at.c + r * at.c_stride); });
 }
 
 template <std::size_t R, std::size_t P>
 void row_tile(const PanelProduct& product, std::int64_t row, std::int64_t column) {
-  const Tile at{product.a + row * product.a_stride,
+  const float* start =
+      product.start == nullptr ? nullptr : product.start + row * product.start_stride + column;
+  const Tile at{product.a + row,
                 product.panels + column / kProductColumns * product.panel_stride,
-                product.start == nullptr ? nullptr : product.start + column,
-                product.c + row * product.c_stride + column};
+                start,
+                product.start_stride,
+                product.c + row * product.c_stride + column,
+                product.c_stride};
   if (const std::int64_t left = product.columns - column; left < kProductColumns)
     return ragged_tile<R>(product, at, left);
   tile<R, P>(product, at);

@@ -1,7 +1,7 @@
 #pragma once
 
-// Products of rows with packed columns: the inner loop of "simd.product". Dispatched to this
-// processor's instruction set at run time.
+// Products of rows with packed columns: the inner loop of products, attention and recurrent cells.
+// Dispatched to this processor's instruction set at run time.
 
 #include <cstdint>
 
@@ -20,18 +20,17 @@ constexpr std::int64_t panel_elements(std::int64_t depth, std::int64_t columns) 
 void pack_panels(const float* b, std::int64_t depth_stride, std::int64_t column_stride,
                  std::int64_t depth, std::int64_t columns, float* panels);
 
-// c[r][j] = start[j] + the sum over k < depth of a[r][k] * b[k][j], or where `adds`, c[r][j] + that
-// sum, for each r < rows and j < columns. In elements.
+// c[r][j] = start[r][j] + the sum over k < depth of a[r][k] * b[k][j], for each r < rows and j <
+// columns. Strides in floats. Each sum is taken in the order of k, whatever the number of rows.
 struct PanelProduct {
-  const float* a = nullptr;
-  std::int64_t a_stride = 0;
+  const float* const* a = nullptr;  // one pointer for each row
   std::int64_t rows = 0;
+  std::int64_t depth = 0;
   const float* panels = nullptr;  // from the first of the depth on
   std::int64_t panel_stride = 0;
-  std::int64_t depth = 0;
   std::int64_t columns = 0;
-  const float* start = nullptr;  // one for each column; null: zeros
-  bool adds = false;             // then without `start`
+  const float* start = nullptr;   // may be c; null: zeros
+  std::int64_t start_stride = 0;  // 0: one row for all
   float* c = nullptr;
   std::int64_t c_stride = 0;
 };

@@ -15,88 +15,6 @@ HWY_BEFORE_NAMESPACE();
 namespace tessera::backends::cpu {
 namespace HWY_NAMESPACE {
 
-// ---- Products -----------------------------------------------------------------------------------
-
-using Sums = hn::CappedTag<float, kGatePanel>;
-constexpr std::size_t kLanes = hn::MaxLanes(Sums());
-constexpr std::size_t kVectors = kGatePanel / kLanes;  // of a row of a panel
-// Rows whose sums, panel rows and one broadcast fit into the registers.
-constexpr std::size_t kMostRows = kVectors <= 2 ? 6 : 2;
-
-// Panels side by side, so that enough sums run at once to hide the latency of an addition.
-constexpr std::size_t panels_at_once(std::size_t rows) {
-  if (kVectors == 1) return 4;
-  if (kVectors == 2) return rows == 1 ? 4 : rows == 2 ? 2 : 1;
-  return kVectors == 4 && rows == 1 ? 2 : 1;
-}
-
-// Rows from `row` on, panels from `panel` on.
-template <std::size_t R, std::size_t P>
-HWY_INLINE void product_tile(const GateProduct& product, std::size_t row, std::size_t panel) {
-  const Sums d;
-  constexpr std::size_t kWidth = P * kVectors;
-  const std::size_t panel_floats = product.depth * kGatePanel;
-  const auto column = static_cast<std::ptrdiff_t>(panel * kGatePanel);
-  hn::Vec<Sums> sum[R][kWidth];
-  const float* weights[P];
-  const float* x[R];
-#pragma GCC unroll 4
-  for (std::size_t p = 0; p < P; ++p) weights[p] = product.panels + (panel + p) * panel_floats;
-#pragma GCC unroll 6
-  for (std::size_t r = 0; r < R; ++r) {
-    x[r] = product.x[row + r];
-    const float* start =
-        product.start + static_cast<std::ptrdiff_t>(row + r) * product.start_stride + column;
-#pragma GCC unroll 16
-    for (std::size_t v = 0; v < kWidth; ++v) sum[r][v] = hn::LoadU(d, start + v * kLanes);
-  }
-  for (std::size_t k = 0; k < product.depth; ++k) {
-    hn::Vec<Sums> weight[kWidth];
-#pragma GCC unroll 16
-    for (std::size_t v = 0; v < kWidth; ++v)
-      weight[v] = hn::LoadU(d, weights[v / kVectors] + k * kGatePanel + v % kVectors * kLanes);
-#pragma GCC unroll 6
-    for (std::size_t r = 0; r < R; ++r) {
-      const auto factor = hn::Set(d, x[r][k]);
-#pragma GCC unroll 16
-      for (std::size_t v = 0; v < kWidth; ++v) sum[r][v] = hn::MulAdd(factor, weight[v], sum[r][v]);
-    }
-  }
-#pragma GCC unroll 6
-  for (std::size_t r = 0; r < R; ++r) {
-    float* y = product.y + static_cast<std::ptrdiff_t>(row + r) * product.y_stride + column;
-#pragma GCC unroll 16
-    for (std::size_t v = 0; v < kWidth; ++v) hn::StoreU(sum[r][v], d, y + v * kLanes);
-  }
-}
-
-// R rows over all panels.
-template <std::size_t R>
-void product_rows(const GateProduct& product, std::size_t row, std::size_t first,
-                  std::size_t count) {
-  constexpr std::size_t kPanels = panels_at_once(R);
-  std::size_t panel = first;
-  for (; panel + kPanels <= first + count; panel += kPanels)
-    product_tile<R, kPanels>(product, row, panel);
-  for (; panel < first + count; ++panel) product_tile<R, 1>(product, row, panel);
-}
-
-// Panels in groups that stay in the nearest cache while all rows go over them.
-void product_all(const GateProduct& product) {
-  constexpr std::size_t kGroup = 4;
-  const std::size_t group = product.rows <= kMostRows ? product.panel_count : kGroup;
-  for (std::size_t first = 0; first < product.panel_count; first += group) {
-    const std::size_t count = HWY_MIN(group, product.panel_count - first);
-    std::size_t row = 0;
-    for (; row + kMostRows <= product.rows; row += kMostRows)
-      product_rows<kMostRows>(product, row, first, count);
-    for (; row + 2 <= product.rows; row += 2) product_rows<2>(product, row, first, count);
-    if (row < product.rows) product_rows<1>(product, row, first, count);
-  }
-}
-
-// ---- Cells --------------------------------------------------------------------------------------
-
 HWY_INLINE V kept(V x, float clip) {
   return at_most(at_least(x, -clip), clip);
 }
@@ -166,15 +84,11 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace tessera::backends::cpu {
 
-HWY_EXPORT(product_all);
 HWY_EXPORT(lstm);
 HWY_EXPORT(reset);
 HWY_EXPORT(gru);
 HWY_EXPORT(rnn);
 
-void gate_product(const GateProduct& product) {
-  HWY_DYNAMIC_DISPATCH(product_all)(product);
-}
 void lstm_cell(const CellUnits& units, const LstmParts& parts, float* c, float* h) {
   HWY_DYNAMIC_DISPATCH(lstm)(units, parts, c, h);
 }

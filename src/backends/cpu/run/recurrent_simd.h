@@ -1,30 +1,17 @@
 #pragma once
 
-// Vectorised loops of LSTM, GRU and RNN, dispatched to this processor's instruction set at run
+// Vectorised cells of LSTM, GRU and RNN, dispatched to this processor's instruction set at run
 // time. Weights lie in panels of 16 columns, and hidden units come in whole panels: what is added
 // to fill the last one is zero, and stays zero.
 
 #include <cstddef>
 #include <cstdint>
 
+#include "backends/cpu/run/product_simd.h"
+
 namespace tessera::backends::cpu {
 
-constexpr std::int64_t kGatePanel = 16;  // columns that one panel of packed weights holds
-
-// y[r][c] = start[r][c] + the sum over k of x[r][k] * panels[k][c]. Strides in floats. Each sum is
-// taken in the order of k, whatever the number of rows.
-struct GateProduct {
-  const float* const* x = nullptr;  // one pointer for each row
-  std::size_t rows = 0;
-  std::size_t depth = 0;          // elements of a row of x
-  const float* panels = nullptr;  // [panel_count][depth][kGatePanel]
-  std::size_t panel_count = 0;
-  const float* start = nullptr;     // may be y
-  std::ptrdiff_t start_stride = 0;  // 0: one row for all
-  float* y = nullptr;
-  std::ptrdiff_t y_stride = 0;
-};
-void gate_product(const GateProduct& product);
+constexpr std::int64_t kGatePanel = kProductColumns;  // columns of a panel of packed weights
 
 // Units of one item of the batch: `count` of them, a multiple of kGatePanel.
 struct CellUnits {

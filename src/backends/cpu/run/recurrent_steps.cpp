@@ -54,17 +54,18 @@ void RecurrentCall::project_piece(const Memory& memory, std::int64_t first_step,
       x[i] = memory.x +
              (plan_.options.batch_first ? item * s.steps + time : time * s.batch + item) * s.input;
     }
-    GateProduct product;
-    product.x = x;
-    product.rows = static_cast<std::size_t>(count);
-    product.depth = static_cast<std::size_t>(s.input);
+    PanelProduct product;
+    product.a = x;
+    product.rows = count;
+    product.depth = s.input;
     product.panels = memory.w + first_column * s.input;
-    product.panel_count = static_cast<std::size_t>(panels.end - panels.begin);
+    product.panel_stride = s.input * kGatePanel;
+    product.columns = (panels.end - panels.begin) * kGatePanel;
     product.start = memory.bias + first_column;
-    product.y = memory.gates + (direction * block_steps_ * s.batch + row) * s.columns() +
+    product.c = memory.gates + (direction * block_steps_ * s.batch + row) * s.columns() +
                 panels.begin * kGatePanel;
-    product.y_stride = s.columns();
-    gate_product(product);
+    product.c_stride = s.columns();
+    panel_rows_product(product);
   }
 }
 
@@ -109,18 +110,18 @@ void RecurrentCall::add_state(const Memory& memory, const Share& share, const St
     for (std::int64_t i = 0; i < count; ++i) x[i] = state + (item + i) * s.padded;
     for (std::int64_t gate = gates.begin; gate < gates.begin + calls; ++gate) {
       const std::int64_t column = (share.direction * s.gates + gate) * s.padded;
-      GateProduct product;
-      product.x = x;
-      product.rows = static_cast<std::size_t>(count);
-      product.depth = static_cast<std::size_t>(s.hidden);
+      PanelProduct product;
+      product.a = x;
+      product.rows = count;
+      product.depth = s.hidden;
       product.panels = memory.r + (column + share.first_unit()) * s.hidden;
-      product.panel_count = static_cast<std::size_t>((share.panels.end - share.panels.begin) *
-                                                     (gates.end - gates.begin) / calls);
-      product.y = gates_at(memory, share, step, item) + gate * s.padded;
-      product.y_stride = s.columns();
-      product.start = product.y;
-      product.start_stride = product.y_stride;
-      gate_product(product);
+      product.panel_stride = s.hidden * kGatePanel;
+      product.columns = share.units() * (gates.end - gates.begin) / calls;
+      product.c = gates_at(memory, share, step, item) + gate * s.padded;
+      product.c_stride = s.columns();
+      product.start = product.c;
+      product.start_stride = product.c_stride;
+      panel_rows_product(product);
     }
   }
 }
@@ -134,17 +135,18 @@ void RecurrentCall::multiply_state(const Memory& memory, const Share& share,
     const std::int64_t count = std::min(kRowsAtOnce, share.items.end - item);
     for (std::int64_t i = 0; i < count; ++i)
       x[i] = state_at(memory, step.index, share.direction, item + i);
-    GateProduct product;
-    product.x = x;
-    product.rows = static_cast<std::size_t>(count);
-    product.depth = static_cast<std::size_t>(s.hidden);
+    PanelProduct product;
+    product.a = x;
+    product.rows = count;
+    product.depth = s.hidden;
     product.panels =
         memory.r + ((share.direction * s.gates + 2) * s.padded + share.first_unit()) * s.hidden;
-    product.panel_count = static_cast<std::size_t>(share.panels.end - share.panels.begin);
+    product.panel_stride = s.hidden * kGatePanel;
+    product.columns = share.units();
     product.start = memory.state_bias + share.direction * s.padded + share.first_unit();
-    product.y = memory.masked + (share.direction * s.batch + item) * s.padded + share.first_unit();
-    product.y_stride = s.padded;
-    gate_product(product);
+    product.c = memory.masked + (share.direction * s.batch + item) * s.padded + share.first_unit();
+    product.c_stride = s.padded;
+    panel_rows_product(product);
   }
 }
 
