@@ -52,6 +52,23 @@ int usable_processors() {
   return std::clamp(allowed, 1, quota_of_groups());
 }
 
+int current_processor() {
+  return sched_getcpu();
+}
+
+bool move_to_processor(int processor) {
+  cpu_set_t mask;
+  if (processor < 0 || processor >= CPU_SETSIZE || sched_getaffinity(0, sizeof mask, &mask) != 0 ||
+      !CPU_ISSET(processor, &mask))
+    return false;
+  cpu_set_t one;
+  CPU_ZERO(&one);
+  CPU_SET(processor, &one);
+  if (sched_setaffinity(0, sizeof one, &one) != 0) return false;
+  sched_setaffinity(0, sizeof mask, &mask);
+  return true;
+}
+
 std::vector<int> allowed_processors() {
   std::vector<int> processors;
   cpu_set_t mask;

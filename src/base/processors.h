@@ -15,6 +15,13 @@ int usable_processors();
 // Those of the affinity mask, in order; at least one.
 std::vector<int> allowed_processors();
 
+// The processor that the calling thread runs on; -1: not known.
+int current_processor();
+
+// Moves the calling thread to a processor, which it may leave again: its affinity mask stays what
+// it is. False where the mask or the system forbids it.
+bool move_to_processor(int processor);
+
 // The quota in a control group's cpu.max ("QUOTA PERIOD" in microseconds), in processors, rounded
 // up. Nothing for "max", or what is no quota.
 std::optional<int> quota_processors(std::string_view cpu_max);

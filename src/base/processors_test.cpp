@@ -31,5 +31,17 @@ TEST(Processors, RespectsTheAffinityMask) {
   ASSERT_EQ(sched_setaffinity(0, sizeof before, &before), 0);
 }
 
+TEST(Processors, AThreadMovesAndKeepsItsMask) {
+  cpu_set_t before;
+  ASSERT_EQ(sched_getaffinity(0, sizeof before, &before), 0);
+  EXPECT_TRUE(CPU_ISSET(current_processor(), &before));
+  for (const int processor : allowed_processors()) EXPECT_TRUE(move_to_processor(processor));
+  EXPECT_FALSE(move_to_processor(-1));
+  EXPECT_FALSE(move_to_processor(CPU_SETSIZE));
+  cpu_set_t after;
+  ASSERT_EQ(sched_getaffinity(0, sizeof after, &after), 0);
+  EXPECT_TRUE(CPU_EQUAL(&before, &after));
+}
+
 }  // namespace
 }  // namespace tessera

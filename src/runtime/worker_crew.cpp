@@ -76,6 +76,7 @@ WorkerCrew::Job& WorkerCrew::enlist(int helpers) {
 void WorkerCrew::start_worker() {
   const int number = static_cast<int>(workers_.size());
   Worker& worker = workers_.emplace_back();
+  caller_processor_.store(current_processor(), std::memory_order_relaxed);
   worker.thread = std::thread([this, &worker, number] { work(worker, number); });
   worker.id.wait(0);
 }
@@ -121,6 +122,7 @@ int WorkerCrew::size() const {
 
 void WorkerCrew::run(Job& job, std::int64_t chunks, const Body& body) {
   job.open(chunks, body);
+  caller_processor_.store(current_processor(), std::memory_order_relaxed);
   opened_.fetch_add(1);
   // As many as find something to do; a worker woken too few is missed by nobody for long, since
   // the caller takes every chunk that is left.
@@ -156,7 +158,20 @@ bool WorkerCrew::is_another_open(const Job& job) const {
   return false;
 }
 
+// A thread starts, and often wakes, where the one who wants its help runs. The two then take turns
+// there beside an idle processor until the kernel balances its load: for 50 ms and more.
+void WorkerCrew::leave_caller(int number) const {
+  const int processor = current_processor();
+  if (processor < 0 || processor != caller_processor_.load(std::memory_order_relaxed)) return;
+  const std::vector<int> allowed = allowed_processors();
+  const auto here = std::ranges::find(allowed, processor) - allowed.begin();
+  const auto count = static_cast<std::ptrdiff_t>(allowed.size());
+  if (count > 1)
+    move_to_processor(allowed[static_cast<std::size_t>((here + 1 + number % (count - 1)) % count)]);
+}
+
 void WorkerCrew::work(Worker& worker, int number) {
+  leave_caller(number);
   worker.id.store(own_thread_id());
   worker.id.notify_one();
   Job* job = nullptr;  // the one served last
@@ -166,7 +181,7 @@ void WorkerCrew::work(Worker& worker, int number) {
     if (park(number)) continue;
     Job* const next = join_next(job);
     if (next == nullptr) {
-      await_opening(seen);
+      if (await_opening(seen)) leave_caller(number);
       continue;
     }
     job = next;
@@ -184,14 +199,15 @@ bool WorkerCrew::park(int number) {
   return true;
 }
 
-void WorkerCrew::await_opening(std::uint32_t seen) {
+bool WorkerCrew::await_opening(std::uint32_t seen) {
   for (int round = 0; round < kSpinRounds; ++round) {
-    if (opened_.load(std::memory_order_acquire) != seen) return;
+    if (opened_.load(std::memory_order_acquire) != seen) return false;
     pause();
   }
   sleeping_.fetch_add(1);
   opened_.wait(seen);
   sleeping_.fetch_sub(1);
+  return true;
 }
 
 }  // namespace tessera::runtime

@@ -58,7 +58,8 @@ class WorkerCrew {
   void work(Worker& worker, int number);
   bool park(int number);
   void change_active(int by);
-  void await_opening(std::uint32_t seen);
+  bool await_opening(std::uint32_t seen);  // whether it slept
+  void leave_caller(int number) const;
   // An open job with room for one more, the first one after `last`; joined. Null: there is none.
   Job* join_next(const Job* last);
   [[nodiscard]] bool is_another_open(const Job& job) const;
@@ -77,6 +78,7 @@ class WorkerCrew {
   // Jobs opened so far, modulo its size. As wide as a futex, so that one sleeper can be woken.
   std::atomic<std::uint32_t> opened_{0};
   std::atomic<int> sleeping_{0};
+  std::atomic<int> caller_processor_{-1};  // where the last job was opened
 };
 
 // Body and count are written by the caller while the job is closed. They are read by who has taken
