@@ -1,7 +1,7 @@
 #pragma once
 
-// What the two ways to run a convolution share: "onednn.conv" (conv_offers.cpp) and "simd.conv"
-// (plane_conv_offers.cpp).
+// What the ways to run a convolution share: "onednn.conv" (conv_offers.cpp), "simd.conv"
+// (plane_conv_offers.cpp) and "simd.gemm_conv" (gemm_conv_offers.cpp).
 
 #include "backends/cpu/compile/families.h"
 #include "backends/cpu/run/conv_plan.h"
@@ -29,5 +29,9 @@ Offers offer_plane_conv(const OfferRequest& request, const ConvPlan& plan, doubl
                         bool alone);
 // Packs its weights.
 void finish_plane_conv(SpecDraft& draft);
+
+// "simd.gemm_conv", channels last; a refusal where it cannot take the convolution.
+Offers offer_gemm_conv(const OfferRequest& request, double product_flops);
+void finish_gemm_conv(SpecDraft& draft);
 
 }  // namespace tessera::backends::cpu

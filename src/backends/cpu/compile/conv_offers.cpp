@@ -166,9 +166,15 @@ Offers offer_conv(const OfferRequest& request) {
   const double flops =
       product_flops(*plan, request.dims.inputs[src_operand], request.dims.outputs[0]);
   auto [offers, generates] = offer_onednn_conv(request, *plan, flops, *src_channels);
-  Offers own = offer_plane_conv(request, *plan, flops, !generates);
-  std::move(own.candidates.begin(), own.candidates.end(), std::back_inserter(offers.candidates));
-  if (offers.refusal.empty()) offers.refusal = std::move(own.refusal);
+  if (getenv("NOJIT") && generates) {
+    offers.candidates.clear();
+    generates = false;
+  }
+  for (Offers own :
+       {offer_plane_conv(request, *plan, flops, !generates), offer_gemm_conv(request, flops)}) {
+    std::move(own.candidates.begin(), own.candidates.end(), std::back_inserter(offers.candidates));
+    if (offers.refusal.empty()) offers.refusal = std::move(own.refusal);
+  }
   if (!offers.candidates.empty()) offers.refusal.clear();
   return offers;
 }
@@ -179,6 +185,10 @@ Status finish_conv(SpecDraft& draft, const Candidate& candidate) {
   TESSERA_ASSIGN(draft, conv_in_layouts(draft, {src, draft.spec.outputs[0].layout}));
   if (candidate.kernel == "simd.conv") {
     finish_plane_conv(draft);
+    return {};
+  }
+  if (candidate.kernel == "simd.gemm_conv") {
+    finish_gemm_conv(draft);
     return {};
   }
   const OperandRef weights = operand_ref(draft.spec, step_input(draft.spec.steps[0], 1));

@@ -209,5 +209,21 @@ TEST(ConvOffers, RefusesOtherDtypes) {
   EXPECT_EQ(bench.offers({}).refusal, "Conv: expected fp32, found fp16");
 }
 
+// One gate for all channels of each position, in every layout.
+TEST(Conv, GateOfEveryPosition) {
+  for (const std::int64_t group : {1, 48}) {
+    SCOPED_TRACE(group);
+    Bench bench;
+    const auto x = bench.input("x", {1, 48, 30, 30});
+    auto y = bench.op("Conv", {x, bench.random_constant("w", {48, 48 / group, 3, 3})},
+                      attributes({{"group", group}, {"pads", Ints{1, 1, 1, 1}}}));
+    y = bench.op("Add", {y, bench.input("r", {1, 48, 30, 30})});
+    y = bench.op("Mul", {y, bench.random_constant("s", {1, 48, 1, 1})});
+    y = bench.op("Mul", {y, bench.input("gate", {1, 1, 30, 30})});
+    bench.output(bench.op("Sigmoid", {y}));
+    bench.check(2e-5);
+  }
+}
+
 }  // namespace
 }  // namespace tessera::backends::cpu

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <numeric>
 
 #include "backends/cpu/compile/families.h"
 #include "backends/cpu/run/cpu_features.h"
@@ -35,6 +36,17 @@ bool is_channel_vector(const Shape& shape) {
                      [](const Dim& d) { return d.constant() == 1; });
 }
 
+// Input 0 in one layout is the result in the other.
+Candidate view_candidate(const OfferRequest& request, const Layout& from, const Layout& to) {
+  Candidate candidate = make_candidate(
+      request.draft, "cpu.view", [&](std::size_t i) { return i == 0 ? from : Layout{}; },
+      [&](std::size_t) { return to; });
+  candidate = priced(std::move(candidate), request, 0.8);
+  candidate.flops = 0;
+  candidate.options["view"] = 1;
+  return candidate;
+}
+
 Offers offer_view(const OfferRequest& request) {
   const auto& spec = request.draft.spec;
   const auto& op = spec.steps[0].op_type;
@@ -58,15 +70,8 @@ Offers offer_view(const OfferRequest& request) {
     ways.emplace_back(Layout::channels_last(static_cast<int>(rank)), Layout{});
   }
   Offers offers;
-  for (const auto& way : ways) {
-    Candidate candidate = make_candidate(
-        request.draft, "cpu.view", [&](std::size_t i) { return i == 0 ? way.first : Layout{}; },
-        [&](std::size_t) { return way.second; });
-    candidate = priced(std::move(candidate), request, 0.8);
-    candidate.flops = 0;
-    candidate.options["view"] = 1;
-    offers.candidates.push_back(std::move(candidate));
-  }
+  for (const auto& [from, to] : ways)
+    offers.candidates.push_back(view_candidate(request, from, to));
   return offers;
 }
 
@@ -144,6 +149,39 @@ Offers offer_split(const OfferRequest& request) {
 // ---- Index tables, Gather, Resize
 // ------------------------------------------------------------------------------------------------
 
+// The input's dims in the order of memory, those of one element left out.
+std::vector<std::int64_t> memory_order(const Layout& layout, const Shape& input,
+                                       const Dims& dims_of_tensor) {
+  std::vector<std::int64_t> order;
+  for (std::size_t i = 0; i < dims_of_tensor.size(); ++i) {
+    const std::int64_t dim = dims_of_tensor[layout.order.empty() ? i : layout.order[i]];
+    if (input[static_cast<std::size_t>(dim)].constant() != 1) order.push_back(dim);
+  }
+  return order;
+}
+
+// Layouts of source and result in which a Transpose moves nothing.
+std::vector<std::pair<Layout, Layout>> transpose_views(const artefact::KernelSpec& spec) {
+  const Shape& input = spec.inputs[0].shape;
+  const auto rank = static_cast<std::int64_t>(input.size());
+  Dims own(input.size());
+  std::iota(own.begin(), own.end(), std::int64_t{0});
+  const Dims reversed(own.rbegin(), own.rend());
+  const Dims perm = spec.steps[0].attributes.get_ints("perm", reversed);
+  const bool valid =
+      perm.size() == own.size() && std::is_permutation(perm.begin(), perm.end(), own.begin());
+  std::vector<std::pair<Layout, Layout>> views;
+  if (!valid) return views;
+  std::vector<Layout> layouts = {{}};
+  if (rank >= 3 && rank <= 5 && spec.inputs[0].dtype == DType::kFp32)
+    layouts.push_back(Layout::channels_last(static_cast<int>(rank)));
+  for (const Layout& from : layouts)
+    for (const Layout& to : layouts)
+      if (memory_order(from, input, own) == memory_order(to, input, perm))
+        views.emplace_back(from, to);
+  return views;
+}
+
 Offers offer_strided(const OfferRequest& request) {
   const auto& spec = request.draft.spec;
   const auto bytes = request.draft.constant_bytes();
@@ -154,7 +192,12 @@ Offers offer_strided(const OfferRequest& request) {
   Candidate candidate = priced(make_row_major(request.draft, "cpu.strided"), request,
                                spec.steps[0].op_type == "Transpose" ? 0.2 : 0.4);
   candidate.flops = 0;
-  return Offers{{std::move(candidate)}, ""};
+  Offers offers{{std::move(candidate)}, ""};
+  if (spec.steps[0].op_type == "Transpose") {
+    for (const auto& [from, to] : transpose_views(spec))
+      offers.candidates.push_back(view_candidate(request, from, to));
+  }
+  return offers;
 }
 
 Offers offer_gather(const OfferRequest& request) {

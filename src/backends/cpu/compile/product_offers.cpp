@@ -147,8 +147,9 @@ Result<Choice> choose_cut(const SpecDraft& draft, const InstanceDims& dims, std:
 // The product by own code, where it has any.
 std::optional<Candidate> panel_candidate(const SpecDraft& draft, const InstanceDims& dims) {
   const auto bytes = draft.constant_bytes();
-  const auto plan = plan_panel_product(draft.spec, bytes);
-  if (!plan) return std::nullopt;
+  const auto panel_plan = plan_panel_product(draft.spec, bytes);
+  if (!panel_plan) return std::nullopt;
+  const ProductPlan* plan = &panel_plan->product;
   const std::size_t first = 1 + plan->epilogue.steps;
   if (draft.spec.steps.size() > first) {
     const auto tail = ElementwiseProgram::parse(draft.spec, bytes, first);

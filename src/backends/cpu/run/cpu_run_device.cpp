@@ -3,12 +3,11 @@
 #include <fmt/format.h>
 
 #include <array>
-#include <cstdlib>
-#include <cstring>
 #include <mutex>
 
 #include "backends/cpu/run/elementwise_simd.h"
 #include "backends/cpu/run/kernels.h"
+#include "backends/host_run_device.h"
 
 namespace tessera::backends {
 namespace {
@@ -23,6 +22,7 @@ struct Loader {
 constexpr std::array kLoaders = {
     Loader{"onednn.conv", 1, cpu::load_conv},
     Loader{"simd.conv", 1, cpu::load_plane_conv},
+    Loader{"simd.gemm_conv", 1, cpu::load_gemm_conv},
     Loader{"onednn.matmul", 1, cpu::load_product},
     Loader{"simd.product", 1, cpu::load_panel_product},
     Loader{"onednn.pool", 1, cpu::load_onednn_pool},
@@ -52,15 +52,13 @@ constexpr std::array kLoaders = {
     Loader{"cpu.resize", 1, cpu::load_resize},
 };
 
-class CpuRunDevice final : public RunDevice {
+class CpuRunDevice final : public HostRunDevice {
  public:
   CpuRunDevice() {
     static std::once_flag once;
     std::call_once(once, cpu::limit_simd_targets);
   }
   [[nodiscard]] std::string_view name() const override { return "cpu"; }
-  [[nodiscard]] bool host_memory() const override { return true; }
-  [[nodiscard]] bool simulated() const override { return false; }
 
   Result<std::unique_ptr<LoadedKernel>> load(
       const artefact::KernelSpec& spec,
@@ -96,29 +94,6 @@ class CpuRunDevice final : public RunDevice {
     return fail(ErrorCode::kUnimplemented,
                 fmt::format("expected a kernel of this cpu backend, found '{}'", spec.kernel));
   }
-
-  Result<DeviceBuffer> allocate(std::int64_t size_bytes) override {
-    const auto size =
-        static_cast<std::size_t>((std::max<std::int64_t>(size_bytes, 1) + 63) / 64 * 64);
-    void* data = std::aligned_alloc(64, size);
-    if (data == nullptr)
-      return fail(ErrorCode::kResourceExhausted,
-                  fmt::format("cpu: expected {} bytes of memory, found less", size_bytes));
-    std::memset(data, 0, size);
-    return DeviceBuffer{static_cast<std::byte*>(data), size_bytes};
-  }
-  void release(DeviceBuffer buffer) override { std::free(buffer.data); }
-  Status copy_from_host(std::byte* device_data, const std::byte* host_data,
-                        std::int64_t size_bytes) override {
-    if (size_bytes > 0) std::memcpy(device_data, host_data, static_cast<std::size_t>(size_bytes));
-    return {};
-  }
-  Status copy_to_host(std::byte* host_data, const std::byte* device_data,
-                      std::int64_t size_bytes) override {
-    if (size_bytes > 0) std::memcpy(host_data, device_data, static_cast<std::size_t>(size_bytes));
-    return {};
-  }
-  Status synchronize() override { return {}; }
 };
 
 }  // namespace

@@ -4,12 +4,14 @@
 
 #include <algorithm>
 #include <cstring>
+#include <optional>
 
 #include "backends/cpu/run/chunked_instance.h"
 #include "backends/cpu/run/kernels.h"
 #include "backends/cpu/run/move_plan.h"
 #include "backends/cpu/run/parallel_status.h"
 #include "backends/cpu/run/physical.h"
+#include "backends/cpu/run/strided_copy.h"
 
 namespace tessera::backends::cpu {
 namespace {
@@ -46,6 +48,25 @@ void move_rows(const MoveTables& tables, bool run_of_one, const T* in, T* out, T
   }
 }
 
+// The same movement where every table goes in equal steps and nothing is filled.
+std::optional<StridedCopy> strided_copy(const MoveTables& tables, std::int64_t element_bytes) {
+  std::vector<CopyAxis> axes;
+  std::int64_t first = 0;
+  std::int64_t to = 1;
+  for (std::size_t d = tables.dims.size(); d-- > 0;) {
+    const auto& table = tables.offsets[d];
+    if (table.empty()) return std::nullopt;
+    const std::int64_t step = table.size() == 1 ? 0 : table[1] - table[0];
+    for (std::size_t i = 0; i < table.size(); ++i)
+      if (table[i] < 0 || table[i] != table[0] + static_cast<std::int64_t>(i) * step)
+        return std::nullopt;
+    first += table[0];
+    axes.push_back({tables.dims[d], step, to});
+    to *= tables.dims[d];
+  }
+  return StridedCopy(std::move(axes), first, 0, element_bytes);
+}
+
 class MoveKernel final : public LoadedKernel {
  public:
   MoveKernel(artefact::KernelSpec spec, Constants constants, std::vector<std::byte> fill)
@@ -60,6 +81,8 @@ class MoveKernel final : public LoadedKernel {
       tables.dims = {1};
       tables.offsets = {{0}};
     }
+    if (const auto copy = strided_copy(tables, static_cast<std::int64_t>(fill_.size())))
+      return strided(*copy, numel(tables.dims), threads);
     simplify(tables);
     switch (fill_.size()) {
       case 1: return make<std::uint8_t>(std::move(tables), threads);
@@ -74,6 +97,16 @@ class MoveKernel final : public LoadedKernel {
   }
 
  private:
+  static std::unique_ptr<KernelInstance> strided(const StridedCopy& copy, std::int64_t total,
+                                                 int threads) {
+    const std::int64_t chunks = std::min(chunk_count(total, kGrain, threads), copy.units());
+    return chunked(chunks,
+                   [copy](const ExecuteArgs& args, std::int64_t i, std::int64_t count, std::byte*) {
+                     const ChunkRange range = chunk_range(copy.units(), count, i);
+                     copy.run(args.inputs[0], args.outputs[0], range.begin, range.end);
+                   });
+  }
+
   template <typename T>
   Result<std::unique_ptr<KernelInstance>> make(MoveTables tables, int threads) const {
     T fill{};

@@ -23,7 +23,7 @@ constexpr double kTooSmallToCut = 2e5;  // flops
 
 class PanelProductInstance final : public KernelInstance {
  public:
-  PanelProductInstance(const Anchor<ProductPlan>& anchor, InstanceDims dims)
+  PanelProductInstance(const Anchor<PanelProductPlan>& anchor, InstanceDims dims)
       : anchor_(anchor), dims_(std::move(dims)) {}
 
   Status build(int threads);
@@ -41,9 +41,11 @@ class PanelProductInstance final : public KernelInstance {
   void run_piece(const ExecuteArgs& args, const Piece& piece, float* scratch) const;
   void run_block(const ExecuteArgs& args, std::int64_t item, const float* panels, ChunkRange rows,
                  ChunkRange columns, float* scratch) const;
-  [[nodiscard]] bool packs() const { return !is_constant(anchor_.spec, anchor_.plan.b_operand); }
+  [[nodiscard]] bool packs() const {
+    return !is_constant(anchor_.spec, anchor_.plan.product.b_operand);
+  }
 
-  const Anchor<ProductPlan>& anchor_;
+  const Anchor<PanelProductPlan>& anchor_;
   InstanceDims dims_;
   std::int64_t rows_ = 0, depth_ = 0, columns_ = 0;          // of one matrix of the batch
   std::vector<std::int64_t> a_begin_ = {0}, b_begin_ = {0};  // by matrix: its elements
@@ -104,7 +106,7 @@ PanelProductInstance::Piece PanelProductInstance::piece(std::int64_t index) cons
 }
 
 Status PanelProductInstance::build(int threads) {
-  const ProductPlan& plan = anchor_.plan;
+  const ProductPlan& plan = anchor_.plan.product;
   if (numel(dims_.outputs[0]) == 0) return {};
   TESSERA_ASSIGN(
       const ProductProblem problem,
@@ -132,7 +134,7 @@ Status PanelProductInstance::build(int threads) {
 void PanelProductInstance::run_block(const ExecuteArgs& args, std::int64_t item,
                                      const float* panels, ChunkRange rows, ChunkRange columns,
                                      float* scratch) const {
-  const ProductPlan& plan = anchor_.plan;
+  const ProductPlan& plan = anchor_.plan.product;
   const float* bias = plan.epilogue.bias ? anchor_.operand(*plan.epilogue.bias, args) : nullptr;
   const std::int64_t first = item * rows_ * columns_;  // of the matrix of the result
   PanelProduct product;
@@ -143,6 +145,8 @@ void PanelProductInstance::run_block(const ExecuteArgs& args, std::int64_t item,
   product.c_stride = columns_;
   const float* a = anchor_.operand(plan.a_operand, args) +
                    a_begin_[static_cast<std::size_t>(item)] + rows.begin * depth_;
+  const PanelEpilogue& epilogue = anchor_.plan.epilogue;
+  const float* addend = epilogue.addend ? anchor_.operand(*epilogue.addend, args) : nullptr;
   std::array<const float*, kBlockRows> a_rows{};
   product.a = a_rows.data();
   const std::int64_t parts = std::max<std::int64_t>(1, (depth_ + kBlockDepth - 1) / kBlockDepth);
@@ -158,6 +162,10 @@ void PanelProductInstance::run_block(const ExecuteArgs& args, std::int64_t item,
     } else if (bias != nullptr) {
       product.start = bias + columns.begin;
     }
+    if (part + 1 == parts) {
+      if (addend != nullptr) product.addend = addend + (product.c - floats(args.outputs[0]));
+      if (epilogue.range) product.range = &*epilogue.range;
+    }
     panel_rows_product(product);
   }
   if (!has_tail_) return;
@@ -170,7 +178,7 @@ void PanelProductInstance::run_block(const ExecuteArgs& args, std::int64_t item,
 
 void PanelProductInstance::run_piece(const ExecuteArgs& args, const Piece& piece,
                                      float* scratch) const {
-  const ProductPlan& plan = anchor_.plan;
+  const ProductPlan& plan = anchor_.plan.product;
   const float* b = anchor_.operand(plan.b_operand, args);
   for (std::int64_t item = piece.batch.begin; item < piece.batch.end; ++item) {
     const float* panels = b + piece.columns.begin * depth_;
@@ -209,33 +217,33 @@ Layout panel_weights_layout(bool transpose_b) {
   return transpose_b ? Layout{{0, 1}, {{0, kColumns}}} : Layout{{1, 0}, {{1, kColumns}}};
 }
 
-Result<ProductPlan> plan_panel_product(const artefact::KernelSpec& spec, Constants constants) {
-  TESSERA_ASSIGN(ProductPlan plan, plan_product(spec, constants, 0));
-  const auto& weights = *operand_decl(spec, plan.b_operand);
-  if (is_constant(spec, plan.b_operand) && weights.shape.size() != 2)
+Result<PanelProductPlan> plan_panel_product(const artefact::KernelSpec& spec, Constants constants) {
+  PanelProductPlan plan;
+  TESSERA_ASSIGN(plan.product, plan_product(spec, constants, 0));
+  ProductPlan& product = plan.product;
+  const auto& weights = *operand_decl(spec, product.b_operand);
+  if (is_constant(spec, product.b_operand) && weights.shape.size() != 2)
     return fail(ErrorCode::kUnimplemented,
                 fmt::format("expected constants of rank 2, found {}", to_string(weights.shape)));
-  if (plan.transpose_a)
+  if (product.transpose_a)
     return fail(ErrorCode::kUnimplemented, "attribute 'transA': expected 0, found 1");
-  const std::size_t channel = spec.outputs[0].shape.size() - 1;
-  if (plan.epilogue.bias) return plan;
-  for (EpiloguePlan& cut : plan_epilogue(spec, constants, !plan.gemm, channel)) {
-    if (!cut.post_ops.empty()) continue;
-    plan.epilogue = std::move(cut);
-    break;
-  }
+  const auto own_bias = product.epilogue.bias;
+  plan.epilogue = plan_panel_epilogue(spec, constants, !product.gemm && !own_bias,
+                                      spec.outputs[0].shape.size() - 1, product.epilogue);
+  if (own_bias) product.epilogue.bias = own_bias;
   return plan;
 }
 
 Result<std::unique_ptr<LoadedKernel>> load_panel_product(const artefact::KernelSpec& spec,
                                                          Constants constants) {
-  TESSERA_ASSIGN(ProductPlan plan, plan_panel_product(spec, constants));
+  TESSERA_ASSIGN(PanelProductPlan plan, plan_panel_product(spec, constants));
+  const ProductPlan& product = plan.product;
   const Layout wanted =
-      is_constant(spec, plan.b_operand) ? panel_weights_layout(plan.transpose_b) : Layout{};
-  if (plan.b_layout != wanted)
-    return bad_spec(
-        spec, "expected weights in " + wanted.to_string() + ", found " + plan.b_layout.to_string());
-  const std::size_t first_tail_step = 1 + plan.epilogue.steps;
+      is_constant(spec, product.b_operand) ? panel_weights_layout(product.transpose_b) : Layout{};
+  if (product.b_layout != wanted)
+    return bad_spec(spec, "expected weights in " + wanted.to_string() + ", found " +
+                              product.b_layout.to_string());
+  const std::size_t first_tail_step = 1 + product.epilogue.steps;
   return load_anchor<PanelProductInstance>(spec, constants, std::move(plan), first_tail_step);
 }
 

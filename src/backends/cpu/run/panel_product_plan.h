@@ -2,6 +2,7 @@
 
 // "simd.product": a product whose second operand's columns are packed into panels.
 
+#include "backends/cpu/run/panel_epilogue.h"
 #include "backends/cpu/run/product_plan.h"
 
 namespace tessera::backends::cpu {
@@ -10,8 +11,12 @@ namespace tessera::backends::cpu {
 // transposed): panels of kProductColumns columns.
 Layout panel_weights_layout(bool transpose_b);
 
-// The bias and nothing else of an epilogue: the longest cut that leaves no post-op to anybody.
+struct PanelProductPlan {
+  ProductPlan product;
+  PanelEpilogue epilogue;
+};
+
 // Errors: constants that are no matrix, an A that is transposed.
-Result<ProductPlan> plan_panel_product(const artefact::KernelSpec& spec, Constants constants);
+Result<PanelProductPlan> plan_panel_product(const artefact::KernelSpec& spec, Constants constants);
 
 }  // namespace tessera::backends::cpu

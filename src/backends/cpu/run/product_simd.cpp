@@ -37,6 +37,7 @@ struct Tile {
   std::int64_t start_stride = 0;
   float* c = nullptr;
   std::int64_t c_stride = 0;
+  const float* addend = nullptr;
 };
 
 // R rows of P panels. Every loop over sums is unrolled: one that is not would keep them in memory.
@@ -45,63 +46,89 @@ HWY_INLINE void tile(const PanelProduct& product, const Tile& at) {
   const D d;
   constexpr std::size_t kCount = P * kVectors;
   hn::Vec<D> sum[R][kCount];
-  const float* a[R];
 #pragma GCC unroll 16
   for (std::size_t r = 0; r < R; ++r) {
-    a[r] = at.a[r];
     const std::int64_t first = static_cast<std::int64_t>(r) * at.start_stride;
 #pragma GCC unroll 16
     for (std::size_t v = 0; v < kCount; ++v)
       sum[r][v] = at.start == nullptr ? hn::Zero(d) : hn::LoadU(d, at.start + first + v * kLanes);
   }
   const float* b = at.panel;
-  for (std::int64_t k = 0; k < product.depth; ++k, b += kProductColumns) {
-    hn::Vec<D> values[kCount];
+  const float* const* rows = at.a;
+  for (std::int64_t segment = 0; segment < product.segments; ++segment, rows += product.rows) {
+    const float* a[R];
 #pragma GCC unroll 16
-    for (std::size_t v = 0; v < kCount; ++v)
-      values[v] = hn::LoadU(d, b + static_cast<std::int64_t>(v / kVectors) * product.panel_stride +
-                                   v % kVectors * kLanes);
+    for (std::size_t r = 0; r < R; ++r) a[r] = rows[r];
+    for (std::int64_t k = 0; k < product.depth; ++k, b += kProductColumns) {
+      hn::Vec<D> values[kCount];
 #pragma GCC unroll 16
-    for (std::size_t r = 0; r < R; ++r) {
-      const auto scale = hn::Set(d, a[r][k]);
+      for (std::size_t v = 0; v < kCount; ++v)
+        values[v] =
+            hn::LoadU(d, b + static_cast<std::int64_t>(v / kVectors) * product.panel_stride +
+                             v % kVectors * kLanes);
 #pragma GCC unroll 16
-      for (std::size_t v = 0; v < kCount; ++v) sum[r][v] = hn::MulAdd(scale, values[v], sum[r][v]);
+      for (std::size_t r = 0; r < R; ++r) {
+        const auto scale = hn::Set(d, a[r][k]);
+#pragma GCC unroll 16
+        for (std::size_t v = 0; v < kCount; ++v)
+          sum[r][v] = hn::MulAdd(scale, values[v], sum[r][v]);
+      }
     }
   }
+  const auto each = [&](const auto& change) HWY_ATTR {
 #pragma GCC unroll 16
-  for (std::size_t r = 0; r < R; ++r)
+    for (std::size_t r = 0; r < R; ++r)
 #pragma GCC unroll 16
-    for (std::size_t v = 0; v < kCount; ++v)
-      hn::StoreU(sum[r][v], d, at.c + static_cast<std::int64_t>(r) * at.c_stride + v * kLanes);
+      for (std::size_t v = 0; v < kCount; ++v)
+        change(sum[r][v],
+               static_cast<std::int64_t>(r) * at.c_stride + static_cast<std::int64_t>(v * kLanes));
+  };
+  if (at.addend != nullptr)
+    each([&](hn::Vec<D>& value, std::int64_t place)
+             HWY_ATTR { value = hn::Add(value, hn::LoadU(d, at.addend + place)); });
+  if (product.range != nullptr) {
+    // x86 max(a, b) is b where either is NaN: the value stands second, so that its NaN goes
+    // through.
+    const auto low = hn::Set(d, product.range->low);
+    const auto high = hn::Set(d, product.range->high);
+    each([&](hn::Vec<D>& value, std::int64_t)
+             HWY_ATTR { value = hn::Min(high, hn::Max(low, value)); });
+  }
+  each([&](const hn::Vec<D>& value, std::int64_t place)
+           HWY_ATTR { hn::StoreU(value, d, at.c + place); });
 }
 
 // The columns of a panel that is not whole, by way of one that is.
 template <std::size_t R>
 void ragged_tile(const PanelProduct& product, const Tile& at, std::int64_t columns) {
   float sums[R * static_cast<std::size_t>(kProductColumns)] = {};
-  const auto each_row = [&](const auto& copy) {
+  float addends[R * static_cast<std::size_t>(kProductColumns)] = {};
+  const auto fill = [&](float* rows, const float* from, std::int64_t stride) {
     for (std::size_t r = 0; r < R; ++r)
-      copy(static_cast<std::int64_t>(r), sums + r * static_cast<std::size_t>(kProductColumns));
+      std::copy_n(from + static_cast<std::int64_t>(r) * stride, columns,
+                  rows + r * static_cast<std::size_t>(kProductColumns));
   };
-  if (at.start != nullptr)
-    each_row([&](std::int64_t r, float* row) {
-      std::copy_n(at.start + r * at.start_stride, columns, row);
-    });
-  tile<R, 1>(product, {at.a, at.panel, sums, kProductColumns, sums, kProductColumns});
-  each_row(
-      [&](std::int64_t r, const float* row) { std::copy_n(row, columns, at.c + r * at.c_stride); });
+  if (at.start != nullptr) fill(sums, at.start, at.start_stride);
+  if (at.addend != nullptr) fill(addends, at.addend, at.c_stride);
+  tile<R, 1>(product, {at.a, at.panel, sums, kProductColumns, sums, kProductColumns,
+                       at.addend == nullptr ? nullptr : addends});
+  for (std::size_t r = 0; r < R; ++r)
+    std::copy_n(sums + r * static_cast<std::size_t>(kProductColumns), columns,
+                at.c + static_cast<std::int64_t>(r) * at.c_stride);
 }
 
 template <std::size_t R, std::size_t P>
 void row_tile(const PanelProduct& product, std::int64_t row, std::int64_t column) {
   const float* start =
       product.start == nullptr ? nullptr : product.start + row * product.start_stride + column;
+  const std::int64_t place = row * product.c_stride + column;
   const Tile at{product.a + row,
                 product.panels + column / kProductColumns * product.panel_stride,
                 start,
                 product.start_stride,
-                product.c + row * product.c_stride + column,
-                product.c_stride};
+                product.c + place,
+                product.c_stride,
+                product.addend == nullptr ? nullptr : product.addend + place};
   if (const std::int64_t left = product.columns - column; left < kProductColumns)
     return ragged_tile<R>(product, at, left);
   tile<R, P>(product, at);

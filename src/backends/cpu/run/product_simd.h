@@ -20,11 +20,18 @@ constexpr std::int64_t panel_elements(std::int64_t depth, std::int64_t columns) 
 void pack_panels(const float* b, std::int64_t depth_stride, std::int64_t column_stride,
                  std::int64_t depth, std::int64_t columns, float* panels);
 
-// c[r][j] = start[r][j] + the sum over k < depth of a[r][k] * b[k][j], for each r < rows and j <
-// columns. Strides in floats. Each sum is taken in the order of k, whatever the number of rows.
+struct PanelRange {
+  float low = 0, high = 0;
+};
+
+// c[r][j] = start[r][j] + the sum over k < segments * depth of a[r][k] * b[k][j], for each r < rows
+// and j < columns. A row of A lies in segments of `depth` elements. Strides in floats. Each sum is
+// taken in the order of k, whatever the number of rows. Behind it the addend's element is added,
+// and the value kept in the range; a NaN stays one.
 struct PanelProduct {
-  const float* const* a = nullptr;  // one pointer for each row
+  const float* const* a = nullptr;  // a[s * rows + r]: segment s of row r
   std::int64_t rows = 0;
+  std::int64_t segments = 1;
   std::int64_t depth = 0;
   const float* panels = nullptr;  // from the first of the depth on
   std::int64_t panel_stride = 0;
@@ -33,6 +40,8 @@ struct PanelProduct {
   std::int64_t start_stride = 0;  // 0: one row for all
   float* c = nullptr;
   std::int64_t c_stride = 0;
+  const float* addend = nullptr;      // lies as c does; null: none
+  const PanelRange* range = nullptr;  // null: any value
 };
 void panel_rows_product(const PanelProduct& product);
 

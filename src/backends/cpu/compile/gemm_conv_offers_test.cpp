@@ -1,0 +1,126 @@
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "backends/cpu/compile/kernel_check.h"
+
+namespace tessera::backends::cpu {
+namespace {
+
+using Ints = std::vector<std::int64_t>;
+
+std::size_t own_candidates(Bench& bench, const SymbolBindings& point) {
+  const Offers offers = bench.offers(point);
+  return static_cast<std::size_t>(std::count_if(
+      offers.candidates.begin(), offers.candidates.end(),
+      [](const Candidate& candidate) { return candidate.kernel == "simd.gemm_conv"; }));
+}
+
+struct GemmConvCase {
+  std::string name;
+  std::int64_t in, out, group;
+  Ints kernel, strides, pads, dilations;
+  Dims size;
+};
+
+void PrintTo(const GemmConvCase& c, std::ostream* os) {
+  *os << c.name;
+}
+
+class GemmConv : public ::testing::TestWithParam<GemmConvCase> {};
+
+// Every candidate, own code among them, priced at batch 1, at other batches and another size, with
+// an operand of the result's dims behind it.
+TEST_P(GemmConv, MatchesReference) {
+  const GemmConvCase& c = GetParam();
+  Bench bench;
+  Shape shape = {Dim::symbol("n"), c.in};
+  for (std::size_t i = 0; i < c.size.size(); ++i)
+    shape.push_back(Dim::symbol("s" + std::to_string(i)));
+  Dims weights = {c.out, c.in / c.group};
+  weights.insert(weights.end(), c.kernel.begin(), c.kernel.end());
+  const auto y = bench.op("Conv",
+                          {bench.input("x", shape), bench.random_constant("w", weights),
+                           bench.random_constant("b", {c.out})},
+                          attributes({{"group", c.group},
+                                      {"strides", c.strides},
+                                      {"pads", c.pads},
+                                      {"dilations", c.dilations},
+                                      {"kernel_shape", c.kernel}}));
+  bench.output(bench.op("Softplus", {bench.op("Relu", {y})}));
+  SymbolBindings one{{"n", 1}};
+  for (std::size_t i = 0; i < c.size.size(); ++i) one["s" + std::to_string(i)] = c.size[i];
+  SymbolBindings many = one;
+  many["n"] = 3;
+  SymbolBindings other = one;
+  other["s0"] = c.size[0] + 5;
+  EXPECT_EQ(own_candidates(bench, one), 1U);
+  const double depth = static_cast<double>(numel(weights)) / static_cast<double>(c.out);
+  bench.check(one, {one, many, other}, 2e-6 * std::sqrt(depth) + 5e-6);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Shapes, GemmConv,
+    ::testing::Values(
+        GemmConvCase{"plain", 16, 32, 1, {3, 3}, {1, 1}, {1, 1, 1, 1}, {1, 1}, {14, 14}},
+        GemmConvCase{"three_channels", 3, 21, 1, {3, 3}, {2, 2}, {1, 1, 1, 1}, {1, 1}, {33, 31}},
+        GemmConvCase{"one_channel_to_one", 1, 1, 1, {5, 5}, {1, 1}, {2, 2, 2, 2}, {1, 1}, {9, 40}},
+        GemmConvCase{"unit_kernel", 40, 50, 1, {1, 1}, {1, 1}, {0, 0, 0, 0}, {1, 1}, {12, 13}},
+        GemmConvCase{
+            "unit_kernel_with_pads", 9, 16, 1, {1, 1}, {3, 2}, {1, 2, 0, 3}, {1, 1}, {7, 8}},
+        GemmConvCase{"segment_in_pieces", 300, 20, 1, {3, 3}, {1, 1}, {1, 1, 1, 1}, {1, 1}, {7, 7}},
+        GemmConvCase{"deep_unit_kernel", 1400, 16, 1, {1, 1}, {1, 1}, {0, 0, 0, 0}, {1, 1}, {3, 5}},
+        GemmConvCase{
+            "all_columns_at_the_border", 6, 17, 1, {3, 9}, {1, 1}, {2, 7, 1, 8}, {1, 1}, {4, 5}},
+        GemmConvCase{
+            "windows_in_the_padding", 4, 16, 1, {2, 2}, {1, 1}, {3, 4, 5, 3}, {1, 1}, {3, 2}},
+        GemmConvCase{
+            "stride_beyond_the_kernel", 5, 18, 1, {2, 2}, {3, 5}, {1, 0, 0, 4}, {1, 1}, {19, 33}},
+        GemmConvCase{"dilated_columns", 7, 24, 1, {3, 3}, {1, 2}, {2, 4, 2, 4}, {2, 4}, {17, 26}},
+        GemmConvCase{"dilated_rows", 7, 24, 1, {3, 3}, {1, 1}, {3, 1, 3, 1}, {3, 1}, {17, 26}},
+        GemmConvCase{"groups", 12, 64, 4, {3, 3}, {2, 1}, {1, 0, 1, 2}, {1, 1}, {11, 12}},
+        GemmConvCase{"line", 20, 30, 1, {5}, {2}, {2, 1}, {1}, {77}},
+        GemmConvCase{"long_line", 64, 48, 1, {31}, {1}, {0, 0}, {1}, {400}},
+        GemmConvCase{"many_positions", 8, 16, 1, {3, 3}, {1, 1}, {1, 1, 1, 1}, {1, 1}, {60, 50}},
+        GemmConvCase{"weights_larger", 96, 128, 1, {3, 3}, {1, 1}, {1, 1, 1, 1}, {1, 1}, {5, 5}}),
+    [](const auto& param) { return param.param.name; });
+
+// What is added and kept in a range on the sums, of whole panels and of others, and what comes
+// behind it.
+TEST(GemmConv, AddsAndKeepsInARange) {
+  for (const std::int64_t channels : {32, 21}) {
+    for (const bool clips : {false, true}) {
+      SCOPED_TRACE(channels);
+      Bench bench;
+      const auto x = bench.input("x", {2, 13, 9, 17});
+      const auto conv = bench.op("Conv", {x, bench.random_constant("w", {channels, 13, 3, 3}),
+                                          bench.random_constant("b", {channels})});
+      const auto sum = bench.op("Add", {bench.input("r", {2, channels, 7, 15}), conv});
+      const auto ranged = clips ? bench.op("Clip", {sum, bench.random_constant("low", {}, -1, 0),
+                                                    bench.random_constant("high", {}, 1, 2)})
+                                : bench.op("Relu", {sum});
+      bench.output(clips ? bench.op("Tanh", {ranged}) : ranged);
+      EXPECT_EQ(own_candidates(bench, {}), 1U);
+      bench.check(3e-5);
+    }
+  }
+}
+
+TEST(GemmConvOffers, RefusesGroupsThatAreNotWholePanels) {
+  Bench bench;
+  const auto x = bench.input("x", {1, 6, 9, 9});
+  bench.output(bench.op("Conv", {x, bench.random_constant("w", {24, 3, 3, 3})},
+                        attributes({{"group", std::int64_t{2}}})));
+  EXPECT_EQ(own_candidates(bench, {}), 0U);
+}
+
+TEST(GemmConvOffers, RefusesWeightsComputedAtRunTime) {
+  Bench bench;
+  const auto x = bench.input("x", {1, 2, 9, 9});
+  bench.output(bench.op("Conv", {x, bench.input("w", {3, 2, 3, 3})}));
+  EXPECT_EQ(own_candidates(bench, {}), 0U);
+}
+
+}  // namespace
+}  // namespace tessera::backends::cpu

@@ -1,0 +1,86 @@
+#include "backends/cpu/run/gemm_conv_plan.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "backends/cpu/run/physical.h"
+#include "backends/cpu/run/product_simd.h"
+
+namespace tessera::backends::cpu {
+namespace {
+
+GemmConvGeometry::Axis axis_for(const ConvPlan& plan, const Dims& src, const Dims& dst,
+                                std::size_t dim) {
+  return {src[dim + 2],      dst[dim + 2],        plan.kernel[dim],
+          plan.strides[dim], plan.dilations[dim], plan.pads_for(src, dst).begin[dim]};
+}
+
+Status check(const artefact::KernelSpec& spec, const ConvPlan& plan) {
+  const auto& op = spec.steps[0].op_type;
+  const std::size_t rank = plan.weight_dims.size();
+  const auto refuse = [&](const std::string& text) {
+    return fail(ErrorCode::kUnimplemented, op + ": " + text);
+  };
+  if (plan.transposed) return refuse("expected a Conv");
+  if (rank > 4) return refuse(fmt::format("expected rank 3 or 4, found {}", rank));
+  if (!is_constant(spec, plan.weights_operand))
+    return refuse("input 'W': expected a constant, found one computed at run time");
+  if (is_constant(spec, plan.src_operand))
+    return refuse("input 'X': expected one computed at run time, found a constant");
+  for (const Layout& layout : {plan.src_layout, plan.dst_layout}) {
+    if (!is_channels_last(layout, rank))
+      return refuse("expected channels last, found " + layout.to_string());
+  }
+  const bool whole_panels =
+      plan.group == 1 || (plan.group > 1 && plan.weight_dims[0] % plan.group == 0 &&
+                          plan.weight_dims[0] / plan.group % kProductColumns == 0);
+  if (numel(plan.weight_dims) == 0 || !whole_panels)
+    return refuse(
+        fmt::format("expected one group, or groups of {} channels, found {} of weights {}",
+                    kProductColumns, plan.group, to_string(plan.weight_dims)));
+  return {};
+}
+
+}  // namespace
+
+ChunkRange GemmConvGeometry::inside(std::int64_t first, std::int64_t taps) const {
+  // Column x reads the source's columns from x * stride + offset on.
+  const std::int64_t offset = first * columns.dilation - columns.pad;
+  const std::int64_t last = columns.src_size - (taps - 1) * columns.dilation - 1 - offset;
+  const std::int64_t begin = offset >= 0 ? 0 : (columns.stride - 1 - offset) / columns.stride;
+  const std::int64_t end = last < 0 ? 0 : last / columns.stride + 1;
+  const std::int64_t low = std::min(begin, columns.dst_size);
+  return {low, std::clamp(end, low, columns.dst_size)};
+}
+
+Result<GemmConvPlan> plan_gemm_conv(const artefact::KernelSpec& spec, Constants constants) {
+  GemmConvPlan plan;
+  TESSERA_ASSIGN(plan.conv, plan_conv(spec, constants, 0));
+  TESSERA_TRY(check(spec, plan.conv));
+  const auto own_bias = plan.conv.epilogue.bias;
+  plan.epilogue = plan_panel_epilogue(spec, constants, !own_bias, 1, plan.conv.epilogue);
+  if (own_bias) plan.conv.epilogue.bias = own_bias;
+  return plan;
+}
+
+GemmConvGeometry gemm_conv_geometry(const ConvPlan& plan, const Dims& src, const Dims& dst) {
+  GemmConvGeometry result;
+  result.images = dst[0];
+  result.group = plan.group;
+  result.src_channels = src[1] / plan.group;
+  result.dst_channels = dst[1] / plan.group;
+  const std::size_t spatial = plan.kernel.size();
+  if (spatial == 2) result.rows = axis_for(plan, src, dst, 0);
+  result.columns = axis_for(plan, src, dst, spatial - 1);
+  return result;
+}
+
+Layout gemm_conv_weights_layout(std::size_t rank) {
+  Layout layout{{0}, {{0, static_cast<std::uint16_t>(kProductColumns)}}};
+  for (std::size_t d = 2; d < rank; ++d) layout.order.push_back(static_cast<std::uint8_t>(d));
+  layout.order.push_back(1);
+  return layout;
+}
+
+}  // namespace tessera::backends::cpu
