@@ -157,6 +157,11 @@ std::shared_ptr<CompileFlags> add_compile_flags(CLI::App& command) {
                   "Share of its runs in which an If is assumed to take a branch, each of the "
                   "two (default: 0.5)")
       ->check(CLI::Range(0.0, 1.0));
+  command
+      .add_option("--runs-per-load", flags->runs_per_load,
+                  "Runs that are assumed to follow a load, and to share what preparing the kernels "
+                  "costs there (default: 100; 0: loads cost nothing)")
+      ->check(CLI::Range(0.0, 1e12));
   command.add_flag("--exact", flags->exact, "No algorithm or rewrite with a wider error bound");
   command.add_flag("--deterministic", flags->deterministic,
                    "Equal inputs give equal artefacts (always so)");
@@ -192,6 +197,7 @@ Result<compiler::CompileOptions> to_options(const CompileFlags& flags) {
   options.disabled_passes = flags.disabled_passes;
   options.strict = flags.strict;
   options.control = {.branch_share = flags.assume_branch, .trips = flags.assume_trips};
+  options.runs_per_load = flags.runs_per_load;
   options.exact = flags.exact;
   options.fallback = !flags.no_fallback;
   TESSERA_ASSIGN(options.stop_after, compiler::stage_from_string(flags.stop_after));

@@ -34,6 +34,7 @@ struct CompileFlags {
   bool strict = false;
   std::int64_t assume_trips = 8;
   double assume_branch = 0.5;
+  double runs_per_load = 100;
   bool exact = false;
   bool deterministic = false;  // every plan is: accepted for scripts that ask for it
   bool no_fallback = false;

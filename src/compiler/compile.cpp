@@ -184,6 +184,7 @@ Status Compilation::save_prices() {
 }
 
 void Compilation::prepare_pricer(plan::Target& target, plan::Pricer& pricer) {
+  pricer.set_runs_per_load(options_.runs_per_load);
   if (options_.measure == plan::MeasureMode::kOff) return;
   auto progress = [this](double share) {
     if (options_.progress) options_.progress("measure", share);
@@ -242,6 +243,7 @@ Status Compilation::plan_cpu_alone(const std::vector<ir::Cover>& covers,
   std::vector<std::string> absent;
   TESSERA_ASSIGN(plan::Target target, open_target({cpu_entry_}, true, absent, cpu_entry_));
   plan::Pricer pricer(target, table_, options_.threads, point);
+  pricer.set_runs_per_load(options_.runs_per_load);
   auto planned = plan(target, pricer, covers, /*quiet=*/true);
   if (!planned)
     return {};  // the CPU alone cannot run the model: the report says "null", the artefact has one
@@ -301,6 +303,7 @@ void Compilation::describe_model() {
   auto& options = result_.report.options;
   options["threads"] = std::to_string(options_.threads);
   options["precision"] = std::string(to_string(options_.precision));
+  options["runs_per_load"] = fmt::format("{}", options_.runs_per_load);
   options["exact"] = options_.exact ? "true" : "false";
 }
 

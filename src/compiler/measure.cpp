@@ -123,7 +123,9 @@ class Measurer::Timed {
   }
   Result<plan::CostEntry> entry() {
     if (failed_) return tl::unexpected(*failed_);
-    return summarize_samples(std::move(samples_));
+    plan::CostEntry entry = summarize_samples(std::move(samples_));
+    entry.prepare_us = prepare_us_;
+    return entry;
   }
 
  private:
@@ -138,7 +140,9 @@ class Measurer::Timed {
                              static_cast<std::size_t>(constant.nbytes()));
       size_bytes_ += constant.nbytes();
     }
+    const auto load_begin = Clock::now();
     TESSERA_ASSIGN(loaded_, device_.load(kernel_.spec, constants));
+    prepare_us_ = elapsed_us(load_begin);
     backends::InstanceDims dims;
     std::uint32_t seed = 1;
     for (const auto& decl : kernel_.spec.inputs) {
@@ -156,7 +160,9 @@ class Measurer::Timed {
       size_bytes_ += operand.size_bytes();
       operands_.push_back(std::move(operand));
     }
+    const auto instantiate_begin = Clock::now();
     TESSERA_ASSIGN(instance_, loaded_->instantiate(dims, threads_));
+    prepare_us_ += elapsed_us(instantiate_begin);
     TESSERA_ASSIGN(scratch_, device_.allocate(instance_->scratch_bytes()));
     return {};
   }
@@ -200,6 +206,7 @@ class Measurer::Timed {
   std::unique_ptr<backends::KernelInstance> instance_;
   backends::DeviceBuffer scratch_;
   std::int64_t size_bytes_ = 0;
+  double prepare_us_ = 0;
   SamplePlan plan_;
   KernelSamples samples_;
   double busy_total_us_ = 0;

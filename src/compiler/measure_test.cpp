@@ -57,6 +57,7 @@ TEST(Measurer, TimesKernelsInTurn) {
     EXPECT_GE(entry->samples, 3);
     EXPECT_LE(entry->samples, 25);
     EXPECT_GT(entry->cold_us, 0);
+    EXPECT_GT(entry->prepare_us, 0);
   }
   EXPECT_EQ(measurer.measured(), 2U);
   EXPECT_GT(measurer.spent_s(), 0);

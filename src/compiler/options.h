@@ -63,6 +63,7 @@ struct CompileOptions {
       false;  // a device that cannot start, or fails to compile what it offered, is an error
   std::vector<std::string> disabled_passes;
   ir::FlattenOptions control;          // how often bodies are assumed to run
+  double runs_per_load = 100;          // that share what preparing kernels costs; 0: nobody pays
   bool exact = false;                  // no algorithm with a wider error bound
   bool fallback = true;                // with several devices, carry the plan for the CPU alone too
   std::uint64_t node_limit = 200'000;  // of the branch and bound

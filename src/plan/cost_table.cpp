@@ -67,6 +67,7 @@ Result<CostEntry> parse_entry(const Json& json) {
   TESSERA_TRY(read_count(json, "samples", 1, entry.samples));
   TESSERA_TRY(read_flag(json, "busy", entry.busy));
   TESSERA_TRY(read_time(json, "cold_us", 0, entry.cold_us));
+  TESSERA_TRY(read_time(json, "prepare_us", 0, entry.prepare_us));
   TESSERA_TRY(read_count(json, "outliers", 0, entry.outliers));
   TESSERA_TRY(read_flag(json, "clock_changed", entry.clock_changed));
   return entry;
@@ -113,6 +114,7 @@ std::string CostTable::print() const {
         {"us", entry.time_us}, {"spread_us", entry.spread_us}, {"samples", entry.samples}};
     if (entry.busy) price["busy"] = true;
     if (entry.cold_us > 0) price["cold_us"] = entry.cold_us;
+    if (entry.prepare_us > 0) price["prepare_us"] = entry.prepare_us;
     if (entry.outliers > 0) price["outliers"] = entry.outliers;
     if (entry.clock_changed) price["clock_changed"] = true;
   }

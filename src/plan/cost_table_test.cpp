@@ -103,6 +103,8 @@ TEST(CostTable, KeepsHowAPriceWasMeasured) {
 TEST(CostTable, MalformedEntries) {
   EXPECT_EQ(entry_error(R"({"us": 1, "spread_us": 0, "samples": 5, "busy": 1})"),
             "price 'k': 'busy': expected true or false, found 1");
+  EXPECT_EQ(entry_error(R"({"us": 1, "spread_us": 0, "samples": 5, "prepare_us": "no"})"),
+            "price 'k': 'prepare_us': expected a number of at least 0, found \"no\"");
   EXPECT_EQ(entry_error(R"({"us": 1, "spread_us": 0, "samples": 5, "cold_us": -1})"),
             "price 'k': 'cold_us': expected a number of at least 0, found -1");
   EXPECT_EQ(entry_error(R"({"us": 1, "spread_us": 0, "samples": 5, "outliers": -1})"),

@@ -46,7 +46,7 @@ class Lister {
       NodeChoice choice;
       choice.device = option.device;
       choice.option = static_cast<std::int32_t>(o);
-      choice.cost_us = weight_of(i) * option.price.us;
+      choice.cost_us = weight_of(i) * option.price.us + option.price.load_share_us;
       choice.name = option_name(option);
       for (std::size_t k = 0; k < entry.item.inputs.size(); ++k) add_read(choice, entry, option, k);
       for (std::size_t k = 0; k < entry.item.outputs.size(); ++k)
@@ -113,7 +113,7 @@ class Lister {
       } else {
         choice.option = o;
         choice.cover = static_cast<std::int32_t>(c);
-        choice.cost_us = weight_of(nodes.front()) * option.price.us;
+        choice.cost_us = weight_of(nodes.front()) * option.price.us + option.price.load_share_us;
         choice.name = fmt::format("{}:cover{}", option_name(option), c);
         chain.push_back(append(nodes[k], std::move(choice)));
       }

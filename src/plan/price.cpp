@@ -114,9 +114,9 @@ void Pricer::measure(std::span<const PriceRequest> requests) {
 Price Pricer::price(const PriceRequest& request) {
   const auto& info = target_.info(request.device);
   const double estimate_us = roofline_us(info.rates, *request.candidate);
-  if (!is_measurable(request)) return {round_price_us(estimate_us), false, {}};
+  if (!is_measurable(request)) return {round_price_us(estimate_us), false, {}, 0};
   measure({&request, 1});
-  Price price{round_price_us(estimate_us), false, key_of(request)};
+  Price price{round_price_us(estimate_us), false, key_of(request), 0};
   const CostEntry* entry = table_.find(price.key);
   if (entry == nullptr) {
     missed_.insert(price.key);
@@ -127,6 +127,7 @@ Price Pricer::price(const PriceRequest& request) {
       price.key, Estimate{info.name + ":" + request.candidate->kernel, estimate_us, *entry});
   price.us = round_price_us(entry->time_us);
   price.measured = true;
+  if (runs_per_load_ > 0) price.load_share_us = entry->prepare_us / runs_per_load_;
   return price;
 }
 

@@ -18,7 +18,8 @@ namespace tessera::plan {
 struct Price {
   double us = 0;
   bool measured = false;
-  std::string key;  // empty for what is never measured (simulated devices, transfers)
+  std::string key;           // empty for what is never measured (simulated devices, transfers)
+  double load_share_us = 0;  // each run's share of what preparing the kernel costs at load
 };
 
 // What can be measured for a price: a work item's candidate, or a conversion.
@@ -48,6 +49,9 @@ class Pricer {
     measure_ = std::move(measure);
   }
 
+  // How many runs follow a load, as far as the plan is concerned; 0: loads cost nothing.
+  void set_runs_per_load(double runs) { runs_per_load_ = runs; }
+
   // Measures now, together, those of the requests that price() would measure one by one: candidates
   // for the same work should meet the same moments of the machine.
   void measure(std::span<const PriceRequest> requests);
@@ -76,6 +80,7 @@ class Pricer {
   SymbolBindings point_;
   MeasureMode mode_ = MeasureMode::kOff;
   MeasureFn measure_;
+  double runs_per_load_ = 0;
   std::size_t hits_ = 0;
   std::set<std::string> missed_;
   std::set<std::string> asked_now_;  // of the measurer, whatever it answered

@@ -58,6 +58,18 @@ TEST(Pricer, TakesWhatTheTableHas) {
   EXPECT_TRUE(pricer.misses().empty());
 }
 
+TEST(Pricer, SharesTheLoadAmongTheRunsThatFollowIt) {
+  Priced priced;
+  CostEntry entry{50, 1, 5};
+  entry.prepare_us = 800;
+  priced.stages.table.add(kKey, entry);
+  Pricer pricer = priced.pricer();
+  EXPECT_EQ(pricer.price(priced.request()).load_share_us, 0);
+  pricer.set_runs_per_load(100);
+  EXPECT_EQ(pricer.price(priced.request()).load_share_us, 8);
+  EXPECT_EQ(pricer.price(priced.request()).us, round_price_us(50));
+}
+
 // A price that was taken while others used a core counts as missing, once.
 TEST(Pricer, MeasuresABusyPriceAnew) {
   Priced priced;
