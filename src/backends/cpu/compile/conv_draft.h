@@ -1,7 +1,7 @@
 #pragma once
 
-// What the two ways to run a convolution share: "onednn.conv" (conv_offers.cpp) and "simd.conv"
-// (plane_conv_offers.cpp).
+// What the ways to run a convolution share: "onednn.conv" (conv_offers.cpp), "simd.conv"
+// (plane_conv_offers.cpp) and "simd.depthwise_conv" (depthwise_conv_offers.cpp).
 
 #include "backends/cpu/compile/families.h"
 #include "backends/cpu/run/conv_plan.h"
@@ -29,5 +29,13 @@ Offers offer_plane_conv(const OfferRequest& request, const ConvPlan& plan, doubl
                         bool alone);
 // Packs its weights.
 void finish_plane_conv(SpecDraft& draft);
+
+// Adds "simd.depthwise_conv" where the convolution has one channel in each group; where it cannot
+// take that, the reason, if there is none yet.
+constexpr const char* kDepthwiseConv = "simd.depthwise_conv";
+void offer_depthwise_conv(const OfferRequest& request, const ConvPlan& plan, double product_flops,
+                          Offers& offers);
+// Packs its weights.
+Status finish_depthwise_conv(SpecDraft& draft);
 
 }  // namespace tessera::backends::cpu

@@ -169,6 +169,7 @@ Offers offer_conv(const OfferRequest& request) {
   Offers own = offer_plane_conv(request, *plan, flops, !generates);
   std::move(own.candidates.begin(), own.candidates.end(), std::back_inserter(offers.candidates));
   if (offers.refusal.empty()) offers.refusal = std::move(own.refusal);
+  offer_depthwise_conv(request, *plan, flops, offers);
   if (!offers.candidates.empty()) offers.refusal.clear();
   return offers;
 }
@@ -177,6 +178,7 @@ Status finish_conv(SpecDraft& draft, const Candidate& candidate) {
   const Layout src =
       draft.spec.inputs[static_cast<std::size_t>(step_input(draft.spec.steps[0], 0))].layout;
   TESSERA_ASSIGN(draft, conv_in_layouts(draft, {src, draft.spec.outputs[0].layout}));
+  if (candidate.kernel == kDepthwiseConv) return finish_depthwise_conv(draft);
   if (candidate.kernel == "simd.conv") {
     finish_plane_conv(draft);
     return {};

@@ -1,0 +1,70 @@
+// Depthwise convolutions by own code, channels-last.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "backends/cpu/compile/conv_draft.h"
+#include "backends/cpu/run/cpu_features.h"
+#include "backends/cpu/run/depthwise_conv_plan.h"
+#include "backends/cpu/run/elementwise_program.h"
+
+namespace tessera::backends::cpu {
+namespace {
+
+// Shares of the peak, measured on a first generation EPYC (`./dev bench kernels`): where a row's
+// taps and stride have code of their own, and for any other.
+double share_of_row(const ConvPlan& plan, std::int64_t columns) {
+  const std::int64_t taps = plan.kernel.back();
+  const std::int64_t stride = plan.strides.back();
+  constexpr double kAny = 0.5;
+  if (columns < 4) return kAny * static_cast<double>(columns) / 4;
+  if (plan.dilations.back() > 1 || stride > 2) return kAny;
+  if (taps == 3) return stride == 1 ? 0.65 : 0.45;
+  if (taps == 5) return stride == 1 ? 0.9 : 0.6;
+  return kAny;
+}
+
+double efficiency(const ConvPlan& plan, const Dims& dst) {
+  const std::int64_t lanes = isa() == Isa::kAvx512 ? 16 : 8;
+  const std::int64_t channels = dst[1];
+  const std::int64_t vectors = channels < lanes ? channels : (channels + lanes - 1) / lanes;
+  return share_of_row(plan, dst.back()) * static_cast<double>(channels) /
+         static_cast<double>(vectors * lanes);
+}
+
+}  // namespace
+
+void offer_depthwise_conv(const OfferRequest& request, const ConvPlan& plan, double product_flops,
+                          Offers& offers) {
+  if (!is_depthwise(plan)) return;
+  const auto offer = [&]() -> Result<Candidate> {
+    TESSERA_TRY(check_depthwise_conv(request.draft.spec, plan));
+    const Dims& dst = request.dims.outputs[0];
+    const Layout last = Layout::channels_last(static_cast<int>(dst.size()));
+    TESSERA_ASSIGN(const SpecDraft laid, conv_in_layouts(request.draft, {last, last}));
+    if (laid.spec.steps.size() > 1) {
+      const auto bytes = laid.constant_bytes();
+      TESSERA_ASSIGN(const auto tail, ElementwiseProgram::parse(laid.spec, bytes, 1));
+      TESSERA_TRY(tail.bind(request.dims));
+    }
+    Candidate candidate = conv_candidate(laid, kDepthwiseConv, request.dims, product_flops);
+    candidate.efficiency = efficiency(plan, dst);
+    return candidate;
+  };
+  if (auto candidate = offer()) {
+    offers.candidates.push_back(*std::move(candidate));
+  } else if (offers.refusal.empty()) {
+    offers.refusal =
+        fmt::format("{}: {}", describe_steps(request.draft.spec), candidate.error().to_string());
+  }
+}
+
+Status finish_depthwise_conv(SpecDraft& draft) {
+  const OperandRef weights = operand_ref(draft.spec, step_input(draft.spec.steps[0], 1));
+  const std::size_t rank = draft.spec.constants[weights.index].shape.size();
+  relayout_constant(draft, weights.index, depthwise_weights_layout(rank));
+  return {};
+}
+
+}  // namespace tessera::backends::cpu
