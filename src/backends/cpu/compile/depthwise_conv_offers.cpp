@@ -17,7 +17,7 @@ namespace {
 double share_of_row(const ConvPlan& plan, std::int64_t columns) {
   const std::int64_t taps = plan.kernel.back();
   const std::int64_t stride = plan.strides.back();
-  constexpr double kAny = 0.5;
+  constexpr double kAny = 0.45;
   if (columns < 4) return kAny * static_cast<double>(columns) / 4;
   if (plan.dilations.back() > 1 || stride > 2) return kAny;
   if (taps == 3) return stride == 1 ? 0.65 : 0.45;

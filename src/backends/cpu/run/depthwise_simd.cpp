@@ -49,42 +49,45 @@ struct Source {
 
 alignas(64) constexpr float kZeros[static_cast<std::size_t>(kDepthwiseChannels)] = {};
 
-// The element of `row` so many columns behind the source's, zeros outside of the image.
+// The element of the source at `at`, in its column `column`; zeros outside of the image.
 template <typename D, bool kClips>
-HWY_INLINE hn::Vec<D> element(const DepthwisePart& part, const Source& source, const float* row,
-                              std::int64_t columns) {
-  const float* at = row + columns * part.channels;
+HWY_INLINE hn::Vec<D> element(const DepthwisePart& part, const float* at, std::int64_t column) {
   if constexpr (kClips) {
     // One comparison: what lies before the image is a large number.
-    const auto column = static_cast<std::uint64_t>(source.column + columns);
-    at = column < static_cast<std::uint64_t>(part.columns.src_size) ? at : kZeros;
+    const bool inside =
+        static_cast<std::uint64_t>(column) < static_cast<std::uint64_t>(part.columns.src_size);
+    at = inside ? at : kZeros;
   }
   return hn::LoadU(D(), at);
 }
 
-// One row of taps, whose weights begin at `weights`, into W sums.
+// One row of taps, whose weights begin at `weights`, into W sums: `at` is the source's element of
+// the first tap of the first sum, in column `column`.
 template <typename D, typename R, std::size_t W, bool kClips>
-HWY_INLINE void add_row(const DepthwisePart& part, const Source& source, const float* row,
+HWY_INLINE void add_row(const DepthwisePart& part, const float* at, std::int64_t column,
                         const float* weights, hn::Vec<D> (&sum)[W]) {
   const D d;
   if constexpr (R::kTaps == 0) {
-    for (std::int64_t k = 0; k < part.columns.taps; ++k) {
-      const auto weight = hn::LoadU(d, weights + k * part.channels);
+    const std::int64_t stride = part.columns.stride;
+    for (std::int64_t k = 0; k < part.columns.taps; ++k, weights += part.channels) {
+      const auto weight = hn::LoadU(d, weights);
+      const float* value = at;
 #pragma GCC unroll 8
-      for (std::size_t x = 0; x < W; ++x) {
-        const std::int64_t columns =
-            k * part.columns.dilation + static_cast<std::int64_t>(x) * part.columns.stride;
-        sum[x] = hn::MulAdd(weight, element<D, kClips>(part, source, row, columns), sum[x]);
+      for (std::size_t x = 0; x < W; ++x, value += stride * part.channels) {
+        const auto of_sum = column + static_cast<std::int64_t>(x) * stride;
+        sum[x] = hn::MulAdd(weight, element<D, kClips>(part, value, of_sum), sum[x]);
       }
+      at += part.columns.dilation * part.channels;
+      column += part.columns.dilation;
     }
   } else {
     hn::Vec<D> weight[R::kTaps];
 #pragma GCC unroll 8
-    for (std::size_t k = 0; k < R::kTaps; ++k)
-      weight[k] = hn::LoadU(d, weights + static_cast<std::int64_t>(k) * part.channels);
+    for (std::size_t k = 0; k < R::kTaps; ++k, weights += part.channels)
+      weight[k] = hn::LoadU(d, weights);
 #pragma GCC unroll 32
-    for (std::size_t s = 0; s < (W - 1) * R::kStride + R::kTaps; ++s) {
-      const auto value = element<D, kClips>(part, source, row, static_cast<std::int64_t>(s));
+    for (std::size_t s = 0; s < (W - 1) * R::kStride + R::kTaps; ++s, at += part.channels) {
+      const auto value = element<D, kClips>(part, at, column + static_cast<std::int64_t>(s));
 #pragma GCC unroll 8
       for (std::size_t k = 0; k < R::kTaps; ++k) {
         if (s < k || (s - k) % R::kStride != 0 || (s - k) / R::kStride >= W) continue;
@@ -108,7 +111,7 @@ HWY_INLINE void tile(const DepthwisePart& part, const Source& source, const floa
   const float* row = source.row;
   const float* weights = source.weights;
   for (std::int64_t r = 0; r < source.taps; ++r) {
-    add_row<D, R, W, kClips>(part, source, row, weights, sum);
+    add_row<D, R, W, kClips>(part, row, source.column, weights, sum);
     row += row_step;
     weights += part.columns.taps * part.channels;
   }
