@@ -73,6 +73,7 @@ std::vector<Case> cases() {
       conv("conv_1x1", 128, 128, 28, 1, 1),
       conv("conv_3x3", 64, 64, 56, 3, 1),
       conv("conv_depthwise", 96, 96, 56, 3, 96),
+      conv("conv_depthwise_5x5", 240, 240, 14, 5, 240),
       single("MaxPool", {1, 64, 56, 56}, {"x"},
              [](OnnxModel&, testing::OnnxNode& node) {
                node.ints("kernel_shape", {2, 2}).ints("strides", {2, 2});

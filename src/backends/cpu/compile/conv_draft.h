@@ -1,7 +1,8 @@
 #pragma once
 
 // What the ways to run a convolution share: "onednn.conv" (conv_offers.cpp), "simd.conv"
-// (plane_conv_offers.cpp) and "simd.gemm_conv" (gemm_conv_offers.cpp).
+// (plane_conv_offers.cpp), "simd.gemm_conv" (gemm_conv_offers.cpp) and "simd.depthwise_conv"
+// (depthwise_conv_offers.cpp).
 
 #include "backends/cpu/compile/families.h"
 #include "backends/cpu/run/conv_plan.h"
@@ -33,5 +34,13 @@ void finish_plane_conv(SpecDraft& draft);
 // "simd.gemm_conv", channels last; a refusal where it cannot take the convolution.
 Offers offer_gemm_conv(const OfferRequest& request, double product_flops);
 void finish_gemm_conv(SpecDraft& draft);
+
+// "simd.depthwise_conv" where the convolution has one channel in each group; a refusal where it
+// cannot take that.
+constexpr const char* kDepthwiseConv = "simd.depthwise_conv";
+Offers offer_depthwise_conv(const OfferRequest& request, const ConvPlan& plan,
+                            double product_flops);
+// Packs its weights.
+Status finish_depthwise_conv(SpecDraft& draft);
 
 }  // namespace tessera::backends::cpu

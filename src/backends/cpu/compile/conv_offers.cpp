@@ -166,12 +166,9 @@ Offers offer_conv(const OfferRequest& request) {
   const double flops =
       product_flops(*plan, request.dims.inputs[src_operand], request.dims.outputs[0]);
   auto [offers, generates] = offer_onednn_conv(request, *plan, flops, *src_channels);
-  if (getenv("NOJIT") && generates) {
-    offers.candidates.clear();
-    generates = false;
-  }
   for (Offers own :
-       {offer_plane_conv(request, *plan, flops, !generates), offer_gemm_conv(request, flops)}) {
+       {offer_plane_conv(request, *plan, flops, !generates), offer_gemm_conv(request, flops),
+        offer_depthwise_conv(request, *plan, flops)}) {
     std::move(own.candidates.begin(), own.candidates.end(), std::back_inserter(offers.candidates));
     if (offers.refusal.empty()) offers.refusal = std::move(own.refusal);
   }
@@ -183,6 +180,7 @@ Status finish_conv(SpecDraft& draft, const Candidate& candidate) {
   const Layout src =
       draft.spec.inputs[static_cast<std::size_t>(step_input(draft.spec.steps[0], 0))].layout;
   TESSERA_ASSIGN(draft, conv_in_layouts(draft, {src, draft.spec.outputs[0].layout}));
+  if (candidate.kernel == kDepthwiseConv) return finish_depthwise_conv(draft);
   if (candidate.kernel == "simd.conv") {
     finish_plane_conv(draft);
     return {};

@@ -15,6 +15,9 @@ Result<std::unique_ptr<LoadedKernel>> load_plane_conv(const artefact::KernelSpec
 // gemm_conv_kernel.cpp: "simd.gemm_conv", a Conv by own code, channels last.
 Result<std::unique_ptr<LoadedKernel>> load_gemm_conv(const artefact::KernelSpec& spec,
                                                      Constants constants);
+// depthwise_conv_kernel.cpp: "simd.depthwise_conv", one channel in each group, channels-last.
+Result<std::unique_ptr<LoadedKernel>> load_depthwise_conv(const artefact::KernelSpec& spec,
+                                                          Constants constants);
 // product_kernel.cpp: "onednn.matmul", a Gemm or MatMul and its epilogue.
 Result<std::unique_ptr<LoadedKernel>> load_product(const artefact::KernelSpec& spec,
                                                    Constants constants);
