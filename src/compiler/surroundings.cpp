@@ -47,26 +47,28 @@ Surroundings::Surroundings(int threads, plan::CacheState caches)
 }
 
 // Threads read bytes of their own, so that private caches are emptied too, not only the shared one.
-void Surroundings::read_others(std::int64_t size_bytes) {
+void Surroundings::read_others(std::int64_t size_bytes, std::int64_t step_bytes) {
   pool_.run(threads_, [&](std::int64_t part) {
     auto& bytes = other_bytes_[static_cast<std::size_t>(part)];
     std::byte sum{};
-    for (std::int64_t i = 0; i < size_bytes; i += kLineBytes)
+    for (std::int64_t i = 0; i < size_bytes; i += step_bytes)
       sum ^= bytes[static_cast<std::size_t>(i)];
     bytes[0] = sum;
   });
 }
 
 void Surroundings::empty_caches() {
-  read_others(static_cast<std::int64_t>(other_bytes_.front().size()));
+  read_others(static_cast<std::int64_t>(other_bytes_.front().size()), kLineBytes);
 }
 
+// Flushing needs the addresses of the pages, which then have to go as well.
 void Surroundings::stream_out(std::span<const std::span<const std::byte>> constants) {
-  read_others(private_bytes_);
   const auto is_flushed = [](std::span<const std::byte> bytes) {
     return flush(bytes.data(), bytes.data() + bytes.size());
   };
-  if (!std::ranges::all_of(constants, is_flushed)) empty_caches();
+  if (!std::ranges::all_of(constants, is_flushed)) return empty_caches();
+  read_others(static_cast<std::int64_t>(other_bytes_.front().size()), kPageBytes);
+  read_others(private_bytes_, kLineBytes);
 }
 
 void Surroundings::hand_over(std::span<const backends::DeviceBuffer> operands,

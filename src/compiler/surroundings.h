@@ -30,13 +30,13 @@ class Surroundings {
   void empty_caches();
 
   // As a run leaves things before a kernel. Streamed: its constants are in memory, and all else,
-  // code too, has left the caches of the cores. Then each thread wrote every so-manieth page of
-  // each operand, the last one first, so that inputs come last. Contents stay as they are.
+  // code and addresses of pages too, has left the caches of the cores. Then the threads wrote the
+  // pages of each operand, a page each in turn, the last operand first. Contents stay as they are.
   void hand_over(std::span<const backends::DeviceBuffer> operands,
                  std::span<const std::span<const std::byte>> constants);
 
  private:
-  void read_others(std::int64_t size_bytes);
+  void read_others(std::int64_t size_bytes, std::int64_t step_bytes);
   void stream_out(std::span<const std::span<const std::byte>> constants);
 
   int threads_;
