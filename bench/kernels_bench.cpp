@@ -129,7 +129,8 @@ Machine& machine() {
     devices.push_back(*backends::make_compile_device(path.string()));
     machine.target = *plan::make_target(std::move(devices));
     machine.measurer = std::make_unique<compiler::Measurer>(machine.target, bench_threads(),
-                                                            kNoBudgetS, std::stop_token(), nullptr);
+                                                            plan::CacheState::kResident, kNoBudgetS,
+                                                            std::stop_token(), nullptr);
     return machine;
   }();
   return made;

@@ -158,16 +158,16 @@ class Bench:
         if options.cost_table:
             words += ["--cost-table", options.cost_table, "--measure", options.measure]
             words += ["--measure-seconds", str(options.measure_seconds)]
-        return processes.compile_model(options.build, self.model, self._artefact(threads), words)
+        return processes.compile_model(options.build, self.model, self.artefact(threads), words)
 
-    def _artefact(self, threads):
+    def artefact(self, threads):
         return self.work / f"{threads}.tsr"
 
     def command(self, engine, threads, **effort):
         """A worker's command line; `effort`: its options of time, by their names with _ for -."""
         own = engine == "tessera"
         words = {
-            "model": self._artefact(threads) if own else self.model,
+            "model": self.artefact(threads) if own else self.model,
             "inputs": self.folder / "inputs.npz",
             "outputs": self.work / "outputs.npz",
             "threads": threads,

@@ -184,11 +184,15 @@ def _recovery(result):
 
 
 def _verdict(name, limit, reference, values):
-    """Of a target of each model; its value is the worst that there is."""
+    return verdict_of_each(name, TARGETS[name][0].format(reference=reference), limit, values)
+
+
+def verdict_of_each(name, target, limit, values):
+    """Of a target of each model; `values` by model, infinite where it failed. Its value is the worst that there is."""
     worse = sorted((model for model in values if not values[model] <= limit), key=values.get)
     return {
         "name": name,
-        "target": TARGETS[name][0].format(reference=reference),
+        "target": target,
         "limit": limit,
         "judged": len(values),
         "value": max(filter(math.isfinite, values.values()), default=None),

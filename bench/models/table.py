@@ -11,7 +11,7 @@ def _number(value, scale):
     return "-" if value is None else f"{value / scale:.1f}"
 
 
-def _milliseconds(value_us):
+def milliseconds(value_us):
     """Three significant digits, or so."""
     if value_us is None:
         return "-"
@@ -47,9 +47,9 @@ def _latency_cells(record, engine):
     if not result:
         return ["-", "", ""]
     return [
-        _milliseconds(result["latency_us"]),
+        milliseconds(result["latency_us"]),
         f"{result['spread'] * 50:.0f}%" if len(result["round_latency_us"]) > 1 else "",
-        _milliseconds(result["p99_us"]),
+        milliseconds(result["p99_us"]),
     ]
 
 
@@ -83,7 +83,7 @@ def start_table(records, engines):
     for record in records:
         row = [record["name"]]
         for key in ("load_us", "first_run_us"):
-            row += [_milliseconds(figure(record, engine, key)) for engine in engines]
+            row += [milliseconds(figure(record, engine, key)) for engine in engines]
         for key in ("load_us", "start_us"):
             row += [_ratio(ratio(record, key, [peer])) for peer in peers]
         rows.append(row)
@@ -123,9 +123,9 @@ def _busy_cells(record, engine):
         return ["failed"] + [""] * 5
     runs = result["recovery_runs"]
     return [
-        _milliseconds(result["one_thread_us"]),
-        _milliseconds(result["quiet_us"]),
-        _milliseconds(result["busy_us"]),
+        milliseconds(result["one_thread_us"]),
+        milliseconds(result["quiet_us"]),
+        milliseconds(result["busy_us"]),
         _ratio(result["busy_us"] / result["one_thread_us"]),
         _ratio(result["busy_us"] / result["quiet_us"]),
         f">{result['after_runs']}" if runs is None else str(runs),

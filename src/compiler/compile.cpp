@@ -9,6 +9,9 @@
 #include "backends/registry_compile/registry_compile.h"
 #include "base/file.h"
 #include "base/hash.h"
+#include "base/machine_facts.h"
+#include "base/processors.h"
+#include "compiler/cache_state.h"
 #include "compiler/emit.h"
 #include "compiler/evidence.h"
 #include "compiler/measure.h"
@@ -101,6 +104,7 @@ class Compilation {
   std::vector<plan::Exclusion> excluded_;  // what devices failed to compile
   ContentHash saved_hash_;                 // of the table as the file has it
   Clock::time_point saved_at_ = Clock::now();
+  plan::CacheState caches_ = plan::CacheState::kResident;  // in which kernels are priced
   std::unique_ptr<Measurer> measurer_;
   std::string cpu_entry_ = "cpu";  // of --devices: with measured rates, where the user gave some
   Compiled result_;
@@ -189,8 +193,8 @@ void Compilation::prepare_pricer(plan::Target& target, plan::Pricer& pricer) {
   auto progress = [this](double share) {
     if (options_.progress) options_.progress("measure", share);
   };
-  measurer_ = std::make_unique<Measurer>(target, options_.threads, options_.measure_seconds,
-                                         options_.cancel, progress);
+  measurer_ = std::make_unique<Measurer>(target, options_.threads, caches_,
+                                         options_.measure_seconds, options_.cancel, progress);
   pricer.set_measure(options_.measure, [this](std::span<const plan::PriceRequest> requests,
                                               const SymbolBindings& point) {
     // A run that ends by force loses little. Where the file cannot be written, the end says so.
@@ -242,7 +246,7 @@ Status Compilation::plan_cpu_alone(const std::vector<ir::Cover>& covers,
                                    const SymbolBindings& point) {
   std::vector<std::string> absent;
   TESSERA_ASSIGN(plan::Target target, open_target({cpu_entry_}, true, absent, cpu_entry_));
-  plan::Pricer pricer(target, table_, options_.threads, point);
+  plan::Pricer pricer(target, table_, options_.threads, point, caches_);
   pricer.set_runs_per_load(options_.runs_per_load);
   auto planned = plan(target, pricer, covers, /*quiet=*/true);
   if (!planned)
@@ -337,7 +341,9 @@ Result<Compiled> Compilation::run() {
   TESSERA_ASSIGN(const SymbolBindings point, price_point(module_, flat_.graph, options_.shapes));
   for (const auto& [symbol, size] : point)
     result_.report.options["priced_at." + symbol] = std::to_string(size);
-  plan::Pricer pricer(target, table_, options_.threads, point);
+  caches_ = cache_state(touched_bytes(flat_.graph, point), data_caches(allowed_processors()));
+  result_.report.options["caches"] = std::string(plan::to_string(caches_));
+  plan::Pricer pricer(target, table_, options_.threads, point, caches_);
   prepare_pricer(target, pricer);
   TESSERA_ASSIGN(const auto planned, plan_and_emit(target, pricer, covers));
   if (options_.explore && options_.stop_after == Stage::kEmit)

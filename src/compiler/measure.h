@@ -12,22 +12,23 @@
 #include <vector>
 
 #include "backends/run_interface.h"
+#include "compiler/surroundings.h"
 #include "plan/price.h"
-#include "runtime/thread_pool.h"
 
 namespace tessera::compiler {
 
 // Protocol: the candidates for one piece of work are timed in turn with one another, in the rounds
-// of sampling.h; the entry is the median of the warm samples, with the distance of the quartiles.
-// Samples taken while the pool goes without a thread, since others use a core, do not count; after
-// 100 ms of them they are all there is, and the entry says so. Inputs are drawn from a fixed seed
-// in [-1, 1]. Same threads as the plan. One thread at a time.
+// of sampling.h, each run among the Surroundings that a run of the model gives it; the entry is the
+// median of the samples, with the distance of the quartiles. Samples taken while the pool goes
+// without a thread, since others use a core, do not count; after 100 ms of them they are all there
+// is, and the entry says so. Inputs are drawn from a fixed seed in [-1, 1]. Same threads as the
+// plan. One thread at a time.
 class Measurer {
  public:
   // `budget_s`: once so much time was spent here, every further request is declined. `progress` is
   // told the share of the budget that is used.
-  Measurer(plan::Target& target, int threads, double budget_s, std::stop_token cancel,
-           std::function<void(double)> progress);
+  Measurer(plan::Target& target, int threads, plan::CacheState caches, double budget_s,
+           std::stop_token cancel, std::function<void(double)> progress);
   ~Measurer();
 
   // One entry for each request. Errors: budget used up, cancelled, a kernel that does not compile
@@ -40,17 +41,14 @@ class Measurer {
   [[nodiscard]] double budget_s() const { return budget_s_; }
 
  private:
-  class Timed;  // a kernel ready to run, and its samples
+  struct Candidate;  // a kernel ready to run, with what it needs
   Status check_budget() const;
   Result<backends::RunDevice*> run_device(std::uint32_t device);
-  Result<std::unique_ptr<Timed>> prepare(const plan::PriceRequest& request,
-                                         const SymbolBindings& point);
-  void time_in_turn(std::span<Timed* const> kernels);
-  void empty_caches();
+  Result<std::unique_ptr<Candidate>> prepare(const plan::PriceRequest& request,
+                                             const SymbolBindings& point);
 
   plan::Target& target_;
-  int threads_;
-  runtime::ThreadPool pool_;
+  Surroundings surroundings_;
   double budget_s_;
   std::stop_token cancel_;
   std::function<void(double)> progress_;
@@ -58,7 +56,6 @@ class Measurer {
   std::size_t measured_ = 0;
   std::chrono::steady_clock::time_point begin_;  // of the measuring that goes on
   std::map<std::uint32_t, std::unique_ptr<backends::RunDevice>> devices_;
-  std::vector<std::vector<std::byte>> other_bytes_;  // per thread: what pushes operands out
 };
 
 }  // namespace tessera::compiler

@@ -31,7 +31,7 @@ struct Case {
     return {&item, 0, &offers.candidates.front(), {}, {}, {}};
   }
   [[nodiscard]] std::string error(double budget_s, const std::stop_token& cancel) {
-    Measurer measurer(target, 1, budget_s, cancel, nullptr);
+    Measurer measurer(target, 1, plan::CacheState::kResident, budget_s, cancel, nullptr);
     const plan::PriceRequest one = request();
     const auto entry = measurer.measure({&one, 1}, {{"n", 2}}).front();
     return entry ? "no error" : entry.error().to_string();
@@ -43,10 +43,15 @@ struct Case {
   backends::Offers offers;
 };
 
-TEST(Measurer, TimesKernelsInTurn) {
+class InBothStates : public ::testing::TestWithParam<plan::CacheState> {};
+INSTANTIATE_TEST_SUITE_P(Measurer, InBothStates,
+                         ::testing::Values(plan::CacheState::kResident,
+                                           plan::CacheState::kStreamed));
+
+TEST_P(InBothStates, TimesKernelsInTurn) {
   Case work;
   double share = -1;
-  Measurer measurer(work.target, 1, 60, {}, [&](double done) { share = done; });
+  Measurer measurer(work.target, 1, GetParam(), 60, {}, [&](double done) { share = done; });
   const std::vector<plan::PriceRequest> requests(2, work.request());
   const auto entries = measurer.measure(requests, {{"n", 2}});
   ASSERT_EQ(entries.size(), 2U);

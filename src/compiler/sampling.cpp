@@ -13,16 +13,22 @@ constexpr double kTotalUs = 3000;
 constexpr double kLongUs = 2000;  // beyond what the caches hold for it: one cold run is enough
 constexpr double kVeryLongUs = 40000;
 constexpr double kMaxRuns = 1000;
+constexpr int kStreamedPerRound = 3;
 constexpr std::size_t kEnoughSamples = 3;
 constexpr double kSameClock = 1.1;  // the highest by the lowest
 
 }  // namespace
 
-SamplePlan plan_samples(double time_us) {
+SamplePlan plan_samples(double time_us, plan::CacheState caches) {
   SamplePlan plan;
   if (time_us > kLongUs) {
     plan.cold_rounds = 1;
     plan.samples_per_round = time_us > kVeryLongUs ? 1 : 2;
+    return plan;
+  }
+  if (caches == plan::CacheState::kStreamed) {
+    plan.cold_rounds = 1;
+    plan.samples_per_round = kStreamedPerRound;
     return plan;
   }
   const double least_us = std::max(time_us, kLeastSampleUs / kMaxRuns);
@@ -34,17 +40,17 @@ SamplePlan plan_samples(double time_us) {
 }
 
 plan::CostEntry summarize_samples(KernelSamples samples) {
-  const bool busy = samples.warm_us.size() < kEnoughSamples && !samples.busy_us.empty();
+  const bool busy = samples.time_us.size() < kEnoughSamples && !samples.busy_us.empty();
   if (busy)
-    samples.warm_us.insert(samples.warm_us.end(), samples.busy_us.begin(), samples.busy_us.end());
+    samples.time_us.insert(samples.time_us.end(), samples.busy_us.begin(), samples.busy_us.end());
   const auto clocks = std::ranges::minmax_element(samples.clocks_mhz);
-  const auto warm = summarize(std::move(samples.warm_us));
+  const auto times = summarize(std::move(samples.time_us));
   plan::CostEntry entry;
-  entry.time_us = warm.median;
-  entry.spread_us = warm.spread;
-  entry.samples = warm.count;
+  entry.time_us = times.median;
+  entry.spread_us = times.spread;
+  entry.samples = times.count;
   entry.busy = busy;
-  entry.outliers = warm.outliers;
+  entry.outliers = times.outliers;
   if (!samples.cold_us.empty()) entry.cold_us = median(samples.cold_us);
   entry.clock_changed = !samples.clocks_mhz.empty() && *clocks.max > kSameClock * *clocks.min;
   return entry;

@@ -5,21 +5,31 @@
 namespace tessera::compiler {
 namespace {
 
+constexpr auto kResident = plan::CacheState::kResident;
+
 TEST(PlanSamples, ShortKernelsRunInBatches) {
-  EXPECT_EQ(plan_samples(1), (SamplePlan{3, 3, 8, 20}));
-  EXPECT_EQ(plan_samples(15), (SamplePlan{3, 3, 8, 2}));
-  EXPECT_EQ(plan_samples(20), (SamplePlan{3, 3, 8, 1}));
-  EXPECT_EQ(plan_samples(0), (SamplePlan{3, 3, 8, 1000})) << "no more, however short";
+  EXPECT_EQ(plan_samples(1, kResident), (SamplePlan{3, 3, 8, 20}));
+  EXPECT_EQ(plan_samples(15, kResident), (SamplePlan{3, 3, 8, 2}));
+  EXPECT_EQ(plan_samples(20, kResident), (SamplePlan{3, 3, 8, 1}));
+  EXPECT_EQ(plan_samples(0, kResident), (SamplePlan{3, 3, 8, 1000})) << "no more, however short";
 }
 
 TEST(PlanSamples, LongKernelsRunSeldom) {
-  EXPECT_EQ(plan_samples(250), (SamplePlan{3, 3, 4, 1}));
-  EXPECT_EQ(plan_samples(1500), (SamplePlan{3, 3, 2, 1}));
-  EXPECT_EQ(plan_samples(3000), (SamplePlan{3, 1, 2, 1}));
-  EXPECT_EQ(plan_samples(100'000), (SamplePlan{3, 1, 1, 1}));
+  EXPECT_EQ(plan_samples(250, kResident), (SamplePlan{3, 3, 4, 1}));
+  EXPECT_EQ(plan_samples(1500, kResident), (SamplePlan{3, 3, 2, 1}));
+  EXPECT_EQ(plan_samples(3000, kResident), (SamplePlan{3, 1, 2, 1}));
+  EXPECT_EQ(plan_samples(100'000, kResident), (SamplePlan{3, 1, 1, 1}));
 }
 
-TEST(SummarizeSamples, WarmOnesMakeThePriceAndColdOnesStandBesideIt) {
+TEST(PlanSamples, OfStreamedKernelsEachRunIsASample) {
+  constexpr auto kStreamed = plan::CacheState::kStreamed;
+  EXPECT_EQ(plan_samples(1, kStreamed), (SamplePlan{3, 1, 3, 1}));
+  EXPECT_EQ(plan_samples(1500, kStreamed), (SamplePlan{3, 1, 3, 1}));
+  EXPECT_EQ(plan_samples(3000, kStreamed), (SamplePlan{3, 1, 2, 1}));
+  EXPECT_EQ(plan_samples(100'000, kStreamed), (SamplePlan{3, 1, 1, 1}));
+}
+
+TEST(SummarizeSamples, ColdOnesStandBesideThePrice) {
   const auto entry = summarize_samples({{10, 12, 11, 10, 90}, {500}, {30, 20, 40}, {}});
   EXPECT_EQ(entry.time_us, 11);
   EXPECT_EQ(entry.spread_us, 2);

@@ -155,6 +155,10 @@ ContentHash CostTable::content_hash() const {
   return hash_bytes(text.data(), text.size());
 }
 
+std::string_view to_string(CacheState state) {
+  return state == CacheState::kResident ? "resident" : "streamed";
+}
+
 double round_price_us(double time_us) {
   constexpr double kStep = 1.02;
   if (!(time_us > 0)) return 0;

@@ -4,6 +4,7 @@
 // measuring again is an explicit command. A table never decides by itself: what it lacks is
 // estimated, and named.
 
+#include <cstdint>
 #include <filesystem>
 #include <map>
 #include <optional>
@@ -15,14 +16,21 @@
 
 namespace tessera::plan {
 
-// Prices are warm times: in a run, what a kernel reads was mostly written just before it.
+// In which state of the caches a kernel runs. Its operands were written by other threads just
+// before it in either; it is the constants, and all else, that differ.
+enum class CacheState : std::uint8_t {
+  kResident,  // the caches hold all that a run of the model touches
+  kStreamed,  // a run touches more than they hold: what the last one left is gone
+};
+std::string_view to_string(CacheState state);  // "resident", "streamed", as keys have it
+
 struct CostEntry {
-  double time_us = 0;    // median, operands in the caches as the run before left them
+  double time_us = 0;    // median, in the state of the caches that the key names
   double spread_us = 0;  // between the quartiles
   int samples = 0;
   bool busy = false;  // taken while others used a core: better than nothing, measured anew if asked
-  double cold_us = 0;          // median, with the caches emptied before; 0: not taken
-  double prepare_us = 0;       // to load and instantiate the kernel, once; 0: not taken
+  double cold_us = 0;          // median, operands in memory too; 0: not taken
+  double prepare_us = 0;       // to instantiate the kernel, once, at load; 0: not taken
   int outliers = 0;            // of the samples; they do not move the median
   bool clock_changed = false;  // the processor's clock was another one in between
   friend bool operator==(const CostEntry&, const CostEntry&) = default;

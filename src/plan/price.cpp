@@ -83,7 +83,7 @@ std::string Pricer::key_of(const PriceRequest& request) const {
   key += "|";
   for (const auto& [name, value] : request.candidate->options)
     key += fmt::format("{}={},", name, value);
-  key += fmt::format("|threads={},cache=warm", threads_);
+  key += fmt::format("|threads={},cache={}", threads_, to_string(caches_));
   for (const auto& [name, value] : device.identity()) key += fmt::format(",{}={}", name, value);
   return key;
 }

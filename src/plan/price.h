@@ -42,8 +42,13 @@ enum class MeasureMode : std::uint8_t { kOff, kMissing, kAll };
 // Gives prices and keeps count of what the table knew.
 class Pricer {
  public:
-  Pricer(const Target& target, CostTable& table, int threads, SymbolBindings point)
-      : target_(target), table_(table), threads_(threads), point_(std::move(point)) {}
+  Pricer(const Target& target, CostTable& table, int threads, SymbolBindings point,
+         CacheState caches = CacheState::kResident)
+      : target_(target),
+        table_(table),
+        threads_(threads),
+        point_(std::move(point)),
+        caches_(caches) {}
   void set_measure(MeasureMode mode, MeasureFn measure) {
     mode_ = mode;
     measure_ = std::move(measure);
@@ -78,6 +83,7 @@ class Pricer {
   CostTable& table_;
   int threads_;
   SymbolBindings point_;
+  CacheState caches_;
   MeasureMode mode_ = MeasureMode::kOff;
   MeasureFn measure_;
   double runs_per_load_ = 0;

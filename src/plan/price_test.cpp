@@ -14,7 +14,8 @@ using Entries = std::vector<Result<CostEntry>>;
 
 constexpr const char* kRelu = R"(input %x : fp32[n, 8, 2, 2] %y = Relu(%x) name "r" output %y)";
 constexpr const char* kKey =
-    "cpu:fake@1|Relu(0,;)|1x8x2x2/nchw/fp32,->1x8x2x2/nchw/fp32,||threads=2,cache=warm,model=cpu";
+    "cpu:fake@1|Relu(0,;)|1x8x2x2/nchw/fp32,->1x8x2x2/nchw/"
+    "fp32,||threads=2,cache=resident,model=cpu";
 
 // One node on one device whose work is measured.
 struct Priced {
@@ -216,9 +217,16 @@ TEST(Pricer, KeysHoldAttributesOptionsFormsAndBakedConstants) {
   priced.candidate.kernel_version = 3;
   EXPECT_EQ(priced.pricer().price(priced.request()).key,
             "cpu:fake@3|Add(0,1,;)|1x8x2x2/nhwc/fp16,1x1x1x1/baked/fp32,->1x8x2x2/nhwc/"
-            "fp32,|chunk=4,|threads=2,cache=warm,model=cpu");
+            "fp32,|chunk=4,|threads=2,cache=resident,model=cpu");
   Priced softmax(R"(input %x : fp32[n, 8, 2, 2] %y = Softmax(%x) {axis = 1} name "r" output %y)");
   EXPECT_THAT(softmax.pricer().price(softmax.request()).key, HasSubstr("|Softmax(0,;axis=1)|"));
+}
+
+TEST(Pricer, KeysHoldTheStateOfTheCaches) {
+  Priced priced;
+  Pricer pricer(priced.stages.target(), priced.stages.table, 2, priced.stages.point,
+                CacheState::kStreamed);
+  EXPECT_THAT(pricer.price(priced.request()).key, HasSubstr("|threads=2,cache=streamed,"));
 }
 
 TEST(Pricer, KeysOfConversions) {
@@ -226,9 +234,9 @@ TEST(Pricer, KeysOfConversions) {
   Pricer pricer = priced.pricer();
   const PriceRequest request{nullptr, 0,     &priced.candidate,
                              kPlain,  kLast, Shape{Dim::symbol("n"), 8, 2, 2}};
-  EXPECT_EQ(
-      pricer.price(request).key,
-      "cpu:fake@1|convert|1x8x2x2/nchw/fp32->1x8x2x2/nhwc/fp32||threads=2,cache=warm,model=cpu");
+  EXPECT_EQ(pricer.price(request).key,
+            "cpu:fake@1|convert|1x8x2x2/nchw/fp32->1x8x2x2/nhwc/"
+            "fp32||threads=2,cache=resident,model=cpu");
 }
 
 TEST(Roofline, TheLargerOfArithmeticAndTraffic) {
