@@ -38,12 +38,17 @@ Proposed propose(const std::string& statements) {
   return proposed;
 }
 
-constexpr const char* kConv =
-    "input %x : fp32[n, 2, 4, 4] const %w : fp32[2, 2, 1, 1] dense [1, 2, 3, 4] %c = Conv(%x, %w) "
-    "name \"conv\" ";
+// `statements` behind %c, a convolution of the input %x.
+Proposed propose_behind_conv(const char* statements) {
+  std::string text =
+      "input %x : fp32[n, 2, 4, 4] const %w : fp32[2, 2, 1, 1] dense [1, 2, 3, 4] "
+      "%c = Conv(%x, %w) name \"conv\" ";
+  text += statements;
+  return propose(text);
+}
 
 TEST(ProposeCovers, EveryPrefixOfAnEpilogue) {
-  const auto proposed = propose(std::string(kConv) + R"(
+  const auto proposed = propose_behind_conv(R"(
     const %b : fp32[2, 1, 1] dense [1, 2]
     %s = Add(%c, %b) name "bias"
     %r = Relu(%s) name "relu"
@@ -56,22 +61,19 @@ TEST(ProposeCovers, EveryPrefixOfAnEpilogue) {
 }
 
 TEST(ProposeCovers, AnOutputEndsAChain) {
-  const auto proposed =
-      propose(std::string(kConv) +
-              "%s = Relu(%c) name \"relu\" %r = Exp(%s) name \"exp\" output %s output %r");
+  const auto proposed = propose_behind_conv(
+      "%s = Relu(%c) name \"relu\" %r = Exp(%s) name \"exp\" output %s output %r");
   EXPECT_EQ(proposed.covers, (std::vector<std::string>{"anchor_epilogue: conv relu (x w -> s)"}));
 }
 
 TEST(ProposeCovers, ResidualSums) {
-  const std::string before =
-      std::string(kConv) + "%s = Add(%c, %x) name \"sum\" %r = Relu(%s) name \"relu\" output %r";
-  EXPECT_EQ(propose(before).covers,
-            (std::vector<std::string>{"anchor_epilogue: conv sum (x w -> s)",
-                                      "anchor_epilogue: conv sum relu (x w -> r)",
-                                      "elementwise_group: sum relu (c x -> r)"}));
-  const auto after =
-      propose(std::string(kConv) +
-              "%z = Softmax(%x) name \"later\" %s = Add(%c, %z) name \"sum\" output %s");
+  const auto before =
+      propose_behind_conv("%s = Add(%c, %x) name \"sum\" %r = Relu(%s) name \"relu\" output %r");
+  EXPECT_EQ(before.covers, (std::vector<std::string>{"anchor_epilogue: conv sum (x w -> s)",
+                                                     "anchor_epilogue: conv sum relu (x w -> r)",
+                                                     "elementwise_group: sum relu (c x -> r)"}));
+  const auto after = propose_behind_conv(
+      "%z = Softmax(%x) name \"later\" %s = Add(%c, %z) name \"sum\" output %s");
   EXPECT_THAT(after.covers, IsEmpty());
   EXPECT_EQ(after.reasons,
             (std::vector<std::string>{
@@ -79,16 +81,15 @@ TEST(ProposeCovers, ResidualSums) {
 }
 
 TEST(ProposeCovers, SiluReadsTheResultTwice) {
-  const auto proposed =
-      propose(std::string(kConv) +
-              "%s = Sigmoid(%c) name \"sigmoid\" %y = Mul(%c, %s) name \"mul\" output %y");
+  const auto proposed = propose_behind_conv(
+      "%s = Sigmoid(%c) name \"sigmoid\" %y = Mul(%c, %s) name \"mul\" output %y");
   EXPECT_EQ(proposed.covers,
             (std::vector<std::string>{"anchor_epilogue: conv sigmoid mul (x w -> y)",
                                       "elementwise_group: sigmoid mul (c -> y)"}));
 }
 
 TEST(ProposeCovers, HardSwishInPieces) {
-  const auto proposed = propose(std::string(kConv) + R"(
+  const auto proposed = propose_behind_conv(R"(
     const %three : fp32[] dense [3]
     const %zero : fp32[] dense [0]
     const %six : fp32[] dense [6]
@@ -104,9 +105,8 @@ TEST(ProposeCovers, HardSwishInPieces) {
 }
 
 TEST(ProposeCovers, WhatIsLeftBesideAnEpilogue) {
-  const auto proposed =
-      propose(std::string(kConv) +
-              "%a = Relu(%c) name \"a\" %b = Exp(%a) name \"b\" %y = Neg(%b) name \"n\" output %y");
+  const auto proposed = propose_behind_conv(
+      "%a = Relu(%c) name \"a\" %b = Exp(%a) name \"b\" %y = Neg(%b) name \"n\" output %y");
   EXPECT_EQ(proposed.covers,
             (std::vector<std::string>{
                 "anchor_epilogue: conv a (x w -> a)", "anchor_epilogue: conv a b (x w -> b)",
@@ -133,20 +133,19 @@ TEST(ProposeCovers, ProductsHaveTheirChannelsLast) {
 }
 
 TEST(ProposeCovers, OtherEndsOfAChain) {
-  const auto wider =
-      propose(std::string(kConv) +
-              "input %z : fp32[2, 1, 2, 4, 4] %s = Add(%c, %z) name \"wide\" output %s");
+  const auto wider = propose_behind_conv(
+      "input %z : fp32[2, 1, 2, 4, 4] %s = Add(%c, %z) name \"wide\" output %s");
   EXPECT_THAT(wider.covers, IsEmpty());
   EXPECT_EQ(
       wider.reasons,
       (std::vector<std::string>{
           "'wide' ends the epilogue: its result has another shape or dtype than the anchor's"}));
-  const auto division = propose(std::string(kConv) + "%s = Div(%c, %x) name \"div\" output %s");
+  const auto division = propose_behind_conv("%s = Div(%c, %x) name \"div\" output %s");
   EXPECT_EQ(division.reasons,
             (std::vector<std::string>{
                 "'div' ends the epilogue: only Add, Sub and Mul may read a second tensor, 'x'"}));
-  const auto gate = propose(std::string(kConv) +
-                            "input %g : fp32[n, 2, 1, 1] %s = Mul(%c, %g) name \"gate\" output %s");
+  const auto gate =
+      propose_behind_conv("input %g : fp32[n, 2, 1, 1] %s = Mul(%c, %g) name \"gate\" output %s");
   EXPECT_EQ(gate.reasons,
             (std::vector<std::string>{"'gate' ends the epilogue: operand 'g' has another shape "
                                       "or dtype than the anchor's result"}));

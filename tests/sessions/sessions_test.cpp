@@ -1,5 +1,7 @@
 // Several sessions on several threads of the user: every result is, byte for byte, that of one
-// session alone on one thread. These tests are what the thread sanitizer looks at first.
+// session alone that has as many threads. (With another number a product of the library may be cut
+// into other pieces, and these be summed in another order.) These tests are what the thread
+// sanitizer looks at first.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -15,6 +17,7 @@
 #include "runtime/executor.h"
 #include "runtime/worker_crew.h"
 #include "sessions/session_models.h"
+#include "sessions/split_watch.h"
 #include "testing/random.h"
 #include "testing/temp_dir.h"
 
@@ -25,6 +28,7 @@ using ::testing::IsSupersetOf;
 using Program = std::shared_ptr<const runtime::LoadedProgram>;
 
 constexpr int kUsers = 4;
+constexpr int kMostThreads = 3;      // of a session
 constexpr std::int64_t kSizes = 12;  // more than a session keeps shape plans
 static_assert(kSizes > static_cast<std::int64_t>(runtime::kShapePlansKept));
 
@@ -71,21 +75,32 @@ struct Subject {
     EXPECT_TRUE(loaded) << model.name << ": " << loaded.error().to_string();
     if (!loaded) return;
     program = *std::move(loaded);
-    auto alone = runtime::Executor::create(program, {.threads = 1});
-    EXPECT_TRUE(alone) << model.name << ": " << alone.error().to_string();
-    if (!alone) return;
-    for (std::int64_t n = 1; n <= kSizes; ++n) {
-      inputs.push_back(input_of(model, n));
-      expected.push_back(run_once(**alone, inputs.back()));
-      EXPECT_TRUE((*alone)->output("y")) << model.name << ": " << expected.back();
-    }
+    for (std::int64_t n = 1; n <= kSizes; ++n) inputs.push_back(input_of(model, n));
+    for (int threads = 1; threads <= kMostThreads; ++threads) expect_with(threads);
+  }
+
+  // What comes out for inputs[i] where a session has so many threads.
+  [[nodiscard]] const std::string& expected(int threads, std::size_t i) const {
+    return expected_.at(static_cast<std::size_t>(threads - 1)).at(i);
   }
 
   SessionModel model;
   artefact::ProgramImage image;
   Program program;
   std::vector<Tensor> inputs;
-  std::vector<std::string> expected;
+
+ private:
+  void expect_with(int threads) {
+    std::vector<std::string>& results = expected_.emplace_back();
+    auto alone = runtime::Executor::create(program, {.threads = threads});
+    ASSERT_TRUE(alone) << model.name << ": " << alone.error().to_string();
+    for (const Tensor& x : inputs) {
+      results.push_back(run_once(**alone, x));
+      EXPECT_TRUE((*alone)->output("y")) << model.name << ": " << results.back();
+    }
+  }
+
+  std::vector<std::vector<std::string>> expected_;  // by threads - 1, then as inputs
 };
 
 const std::vector<Subject>& subjects() {
@@ -100,13 +115,14 @@ const std::vector<Subject>& subjects() {
 // What a user finds wrong in `runs` runs of a session of its own, at sizes in an order of its own;
 // "" where nothing is.
 std::string use(const Subject& subject, const Program& program, int user, int runs) {
-  auto session = runtime::Executor::create(program, {.threads = 1 + user % 3});
+  const int threads = 1 + user % kMostThreads;
+  auto session = runtime::Executor::create(program, {.threads = threads});
   if (!session) return session.error().to_string();
   Random random(static_cast<std::uint64_t>(user));
   for (int run = 0; run < runs; ++run) {
     const auto i = static_cast<std::size_t>(random.integer(0, kSizes - 1));
     const std::string found = run_once(**session, subject.inputs[i]);
-    if (found != subject.expected[i])
+    if (found != subject.expected(threads, i))
       return subject.model.name + ": user " + std::to_string(user) + ", run " +
              std::to_string(run) + ", n = " + std::to_string(i + 1) + ": other values than alone";
   }
@@ -140,10 +156,26 @@ TEST(Sessions, ReachTheKernelsThatMatter) {
       for (const auto& buffer : method.buffers) any_dynamic = any_dynamic || buffer.is_dynamic;
     }
   }
-  EXPECT_THAT(kernels, IsSupersetOf({"onednn.conv", "onednn.matmul", "simd.elementwise",
-                                     "simd.recurrent", "reference", "simulated"}));
-  EXPECT_THAT(opcodes, IsSupersetOf({artefact::Opcode::kLoop, artefact::Opcode::kTransfer}));
+  EXPECT_THAT(kernels,
+              IsSupersetOf({"onednn.conv", "onednn.matmul", "simd.elementwise", "simd.recurrent",
+                            "simd.attention", "simd.quant_conv", "reference", "simulated"}));
+  EXPECT_THAT(opcodes, IsSupersetOf({artefact::Opcode::kLoop, artefact::Opcode::kBranch,
+                                     artefact::Opcode::kTransfer}));
   EXPECT_TRUE(any_dynamic);
+}
+
+TEST(Sessions, ShareTheWorkOfTheirKernels) {
+  for (const Subject& subject : subjects()) {
+    const auto program =
+        runtime::LoadedProgram::create(subject.image, "", &make_watched_run_device);
+    ASSERT_TRUE(program) << program.error().to_string();
+    auto session = runtime::Executor::create(*program, {.threads = 2});
+    ASSERT_TRUE(session) << session.error().to_string();
+    EXPECT_EQ(run_once(**session, subject.inputs.back()), subject.expected(2, kSizes - 1));
+  }
+  EXPECT_THAT(kernels_split(),
+              IsSupersetOf({"onednn.conv", "onednn.matmul", "onednn.pool", "simd.product",
+                            "simd.attention", "simd.recurrent", "simd.quant_conv"}));
 }
 
 TEST(Sessions, ShareAProgram) {
@@ -200,7 +232,7 @@ TEST(Sessions, MakeShapePlansAtTheSameTime) {
         for (std::size_t size = 0; size < kSizes; ++size) {
           // Half of the users go up, half down: equal sizes at once, and different ones.
           const std::size_t i = user % 2 == 0 ? size : kSizes - 1 - size;
-          if (run_once(**session, subject.inputs[i]) != subject.expected[i])
+          if (run_once(**session, subject.inputs[i]) != subject.expected(2, i))
             return subject.model.name + ": n = " + std::to_string(i + 1) +
                    ": other values than alone";
         }
@@ -221,7 +253,7 @@ TEST(Sessions, StartNoThreadsBesideTheWorkers) {
   for (const Subject& subject : subjects()) {
     auto session = runtime::Executor::create(subject.program, {.threads = 2});
     ASSERT_TRUE(session) << session.error().to_string();
-    EXPECT_EQ(run_once(**session, subject.inputs.back()), subject.expected.back());
+    EXPECT_EQ(run_once(**session, subject.inputs.back()), subject.expected(2, kSizes - 1));
     EXPECT_LE(threads_of_process(), before + 1) << subject.model.name;
   }
 }
