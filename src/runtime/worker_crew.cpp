@@ -171,8 +171,8 @@ void WorkerCrew::leave_caller(int number) const {
 }
 
 void WorkerCrew::work(Worker& worker, int number) {
-  leave_caller(number);
   worker.id.store(own_thread_id());
+  leave_caller(number);
   worker.id.notify_one();
   Job* job = nullptr;  // the one served last
   while (true) {

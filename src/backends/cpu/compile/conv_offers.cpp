@@ -122,8 +122,8 @@ double product_flops(const ConvPlan& plan, const Dims& src, const Dims& dst) {
 }
 
 struct LibraryOffers {
-  Offers offers;
-  bool generates = false;  // code for the very shape, in some layout
+  Offers offers;                     // of code that is generated for the very shape
+  std::vector<Candidate> unfolding;  // the source, for a product
 };
 
 LibraryOffers offer_onednn_conv(const OfferRequest& request, const ConvPlan& plan, double flops,
@@ -144,8 +144,8 @@ LibraryOffers offer_onednn_conv(const OfferRequest& request, const ConvPlan& pla
     candidate.options["post_op_steps"] = static_cast<std::int64_t>(choice->steps);
     put_layout(candidate.options, "weights", choice->weights);
     candidate.efficiency = efficiency(choice->implementation, plan, request.dims.outputs[0]);
-    offers.candidates.push_back(std::move(candidate));
-    result.generates = result.generates || choice->implementation.find("gemm") == std::string::npos;
+    const bool unfolds = choice->implementation.find("gemm") != std::string::npos;
+    (unfolds ? result.unfolding : offers.candidates).push_back(std::move(candidate));
   }
   return result;
 }
@@ -165,13 +165,19 @@ Offers offer_conv(const OfferRequest& request) {
                               draft.spec.steps[0].op_type));
   const double flops =
       product_flops(*plan, request.dims.inputs[src_operand], request.dims.outputs[0]);
-  auto [offers, generates] = offer_onednn_conv(request, *plan, flops, *src_channels);
-  for (Offers own :
-       {offer_plane_conv(request, *plan, flops, !generates), offer_gemm_conv(request, flops),
+  auto [offers, unfolding] = offer_onednn_conv(request, *plan, flops, *src_channels);
+  const bool alone = offers.candidates.empty();
+  std::vector<Candidate> own;
+  for (Offers some :
+       {offer_plane_conv(request, *plan, flops, alone), offer_gemm_conv(request, flops),
         offer_depthwise_conv(request, *plan, flops)}) {
-    std::move(own.candidates.begin(), own.candidates.end(), std::back_inserter(offers.candidates));
-    if (offers.refusal.empty()) offers.refusal = std::move(own.refusal);
+    std::move(some.candidates.begin(), some.candidates.end(), std::back_inserter(own));
+    if (offers.refusal.empty()) offers.refusal = std::move(some.refusal);
   }
+  // The library generates its product in the first run of a process, for longer than most models
+  // take: so it is asked for one only where nothing else does the work.
+  if (own.empty()) own = std::move(unfolding);
+  std::move(own.begin(), own.end(), std::back_inserter(offers.candidates));
   if (!offers.candidates.empty()) offers.refusal.clear();
   return offers;
 }

@@ -19,7 +19,10 @@ double efficiency(const GemmConvGeometry& geometry) {
   constexpr double kProduct = 0.62;
   constexpr double kSegment = 8;
   const auto channels = static_cast<double>(geometry.dst_channels);
-  const auto columns = static_cast<double>(panel_elements(1, geometry.dst_channels));
+  // Groups that share a panel each compute all of it.
+  const std::int64_t shared =
+      geometry.dst_channels % kProductColumns == 0 || geometry.group == 1 ? 0 : kProductColumns / 2;
+  const auto columns = static_cast<double>(panel_elements(1, geometry.dst_channels) + shared);
   const auto depth = static_cast<double>(geometry.segment_depth());
   return kProduct * channels / columns * depth / (depth + kSegment / columns);
 }

@@ -80,6 +80,10 @@ INSTANTIATE_TEST_SUITE_P(
         GemmConvCase{"dilated_columns", 7, 24, 1, {3, 3}, {1, 2}, {2, 4, 2, 4}, {2, 4}, {17, 26}},
         GemmConvCase{"dilated_rows", 7, 24, 1, {3, 3}, {1, 1}, {3, 1, 3, 1}, {3, 1}, {17, 26}},
         GemmConvCase{"groups", 12, 64, 4, {3, 3}, {2, 1}, {1, 0, 1, 2}, {1, 1}, {11, 12}},
+        GemmConvCase{
+            "groups_of_part_of_a_panel", 12, 42, 6, {3, 3}, {1, 1}, {1, 1, 1, 1}, {1, 1}, {9, 10}},
+        GemmConvCase{
+            "groups_across_panels", 24, 136, 4, {1, 1}, {1, 1}, {0, 0, 0, 0}, {1, 1}, {14, 14}},
         GemmConvCase{"line", 20, 30, 1, {5}, {2}, {2, 1}, {1}, {77}},
         GemmConvCase{"long_line", 64, 48, 1, {31}, {1}, {0, 0}, {1}, {400}},
         GemmConvCase{"many_positions", 8, 16, 1, {3, 3}, {1, 1}, {1, 1, 1, 1}, {1, 1}, {60, 50}},
@@ -107,11 +111,11 @@ TEST(GemmConv, AddsAndKeepsInARange) {
   }
 }
 
-TEST(GemmConvOffers, RefusesGroupsThatAreNotWholePanels) {
+TEST(GemmConvOffers, LeavesDepthwiseOnes) {
   Bench bench;
   const auto x = bench.input("x", {1, 6, 9, 9});
-  bench.output(bench.op("Conv", {x, bench.random_constant("w", {24, 3, 3, 3})},
-                        attributes({{"group", std::int64_t{2}}})));
+  bench.output(bench.op("Conv", {x, bench.random_constant("w", {6, 1, 3, 3})},
+                        attributes({{"group", std::int64_t{6}}})));
   EXPECT_EQ(own_candidates(bench, {}), 0U);
 }
 

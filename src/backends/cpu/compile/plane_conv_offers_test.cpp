@@ -149,19 +149,19 @@ TEST(PlaneConvOffers, RefusesWeightsComputedAtRunTime) {
   EXPECT_EQ(own_candidates(bench, {}), 0U);
 }
 
-// The price of a convolution that the library unfolds for a product is that of slow code.
-TEST(PlaneConvOffers, PricesWhatTheLibraryUnfoldsAbove) {
+// The library would generate its product at the first run.
+TEST(PlaneConvOffers, TakesWhatTheLibraryUnfoldsForAProduct) {
   Bench bench;
   const auto x = bench.input("x", {1, 16, 40, 40});
   bench.output(bench.op("ConvTranspose", {x, bench.random_constant("w", {16, 1, 2, 2})},
                         attributes({{"strides", Ints{2, 2}}})));
-  double library = 0;
-  double own = 1;
+  std::size_t row_major = 0;
   for (const Candidate& candidate : bench.offers({}).candidates) {
     if (!candidate.outputs[0].layout.is_row_major()) continue;
-    (candidate.kernel == "simd.conv" ? own : library) = candidate.flops / candidate.efficiency;
+    EXPECT_EQ(candidate.kernel, "simd.conv");
+    ++row_major;
   }
-  EXPECT_LT(own, library / 4);
+  EXPECT_GE(row_major, 1U);
 }
 
 }  // namespace

@@ -221,7 +221,9 @@ void GemmConvInstance::run_block(const ExecuteArgs& args, ChunkRange positions, 
   if (bias != nullptr) product.start = bias + channels.begin;
   const PanelEpilogue& epilogue = anchor_.plan.epilogue;
   const float* source = anchor_.operand(plan.src_operand, args) + group * geometry_.src_channels;
-  const float* panels = anchor_.operand(plan.weights_operand, args) + channels.begin * depth;
+  product.skipped = channels.begin % kProductColumns;  // of the group before
+  const float* panels =
+      anchor_.operand(plan.weights_operand, args) + (channels.begin - product.skipped) * depth;
   for (const DepthPart& part : parts_) {
     find_rows(source, positions, part, work);
     product.segments = part.segments;

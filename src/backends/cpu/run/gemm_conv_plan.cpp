@@ -32,13 +32,14 @@ Status check(const artefact::KernelSpec& spec, const ConvPlan& plan) {
     if (!is_channels_last(layout, rank))
       return refuse("expected channels last, found " + layout.to_string());
   }
-  const bool whole_panels =
-      plan.group == 1 || (plan.group > 1 && plan.weight_dims[0] % plan.group == 0 &&
-                          plan.weight_dims[0] / plan.group % kProductColumns == 0);
-  if (numel(plan.weight_dims) == 0 || !whole_panels)
+  if (numel(plan.weight_dims) == 0 || plan.group < 1 || plan.weight_dims[0] % plan.group != 0)
+    return refuse(fmt::format("expected channels in {} groups, found weights {}", plan.group,
+                              to_string(plan.weight_dims)));
+  constexpr std::int64_t kFewestChannels = 4;  // of a group: a panel computes kProductColumns
+  const std::int64_t channels = plan.weight_dims[0] / plan.group;
+  if (plan.group > 1 && channels < kFewestChannels)
     return refuse(
-        fmt::format("expected one group, or groups of {} channels, found {} of weights {}",
-                    kProductColumns, plan.group, to_string(plan.weight_dims)));
+        fmt::format("expected groups of {} channels or more, found {}", kFewestChannels, channels));
   return {};
 }
 

@@ -98,23 +98,31 @@ HWY_INLINE void tile(const PanelProduct& product, const Tile& at) {
            HWY_ATTR { hn::StoreU(value, d, at.c + place); });
 }
 
-// The columns of a panel that is not whole, by way of one that is.
+// Columns [first, first + columns) of a panel, by way of a tile of all of them. `at` lies where the
+// first one does.
 template <std::size_t R>
-void ragged_tile(const PanelProduct& product, const Tile& at, std::int64_t columns) {
+void ragged_tile(const PanelProduct& product, const Tile& at, std::int64_t first,
+                 std::int64_t columns) {
   float sums[R * static_cast<std::size_t>(kProductColumns)] = {};
   float addends[R * static_cast<std::size_t>(kProductColumns)] = {};
-  const auto fill = [&](float* rows, const float* from, std::int64_t stride) {
+  const auto each_row = [&](float* rows, const auto& copy) {
     for (std::size_t r = 0; r < R; ++r)
-      std::copy_n(from + static_cast<std::int64_t>(r) * stride, columns,
-                  rows + r * static_cast<std::size_t>(kProductColumns));
+      copy(static_cast<std::int64_t>(r),
+           rows + r * static_cast<std::size_t>(kProductColumns) + first);
   };
-  if (at.start != nullptr) fill(sums, at.start, at.start_stride);
-  if (at.addend != nullptr) fill(addends, at.addend, at.c_stride);
+  if (at.start != nullptr)
+    each_row(sums, [&](std::int64_t r, float* row) {
+      std::copy_n(at.start + r * at.start_stride, columns, row);
+    });
+  if (at.addend != nullptr)
+    each_row(addends, [&](std::int64_t r, float* row) {
+      std::copy_n(at.addend + r * at.c_stride, columns, row);
+    });
   tile<R, 1>(product, {at.a, at.panel, sums, kProductColumns, sums, kProductColumns,
                        at.addend == nullptr ? nullptr : addends});
-  for (std::size_t r = 0; r < R; ++r)
-    std::copy_n(sums + r * static_cast<std::size_t>(kProductColumns), columns,
-                at.c + static_cast<std::int64_t>(r) * at.c_stride);
+  each_row(sums, [&](std::int64_t r, const float* row) {
+    std::copy_n(row, columns, at.c + r * at.c_stride);
+  });
 }
 
 template <std::size_t R, std::size_t P>
@@ -129,8 +137,8 @@ void row_tile(const PanelProduct& product, std::int64_t row, std::int64_t column
                 product.c + place,
                 product.c_stride,
                 product.addend == nullptr ? nullptr : product.addend + place};
-  if (const std::int64_t left = product.columns - column; left < kProductColumns)
-    return ragged_tile<R>(product, at, left);
+  const std::int64_t count = std::min(product.columns - column, kProductColumns - product.skipped);
+  if (count < kProductColumns) return ragged_tile<R>(product, at, product.skipped, count);
   tile<R, P>(product, at);
 }
 
@@ -161,7 +169,25 @@ void panel_groups(const PanelProduct& product, std::int64_t column) {
   if constexpr (P > 1) panel_groups<P - 1>(product, column);
 }
 
+void run(const PanelProduct& product);
+
+// The columns of the first panel, then those of the others.
+void run_skipping(const PanelProduct& product) {
+  PanelProduct first = product;
+  first.columns = std::min(product.columns, kProductColumns - product.skipped);
+  panel_groups<1>(first, 0);
+  PanelProduct rest = product;
+  rest.skipped = 0;
+  rest.panels += product.panel_stride;
+  rest.columns -= first.columns;
+  rest.c += first.columns;
+  if (rest.start != nullptr) rest.start += first.columns;
+  if (rest.addend != nullptr) rest.addend += first.columns;
+  run(rest);
+}
+
 void run(const PanelProduct& product) {
+  if (product.skipped > 0) return run_skipping(product);
   if (product.rows == 1) return panel_groups<panels_for(1)>(product, 0);
   if (product.rows == 2) return panel_groups<panels_for(2)>(product, 0);
   if (product.rows == 3) return panel_groups<panels_for(3)>(product, 0);

@@ -36,6 +36,7 @@ struct PanelProduct {
   const float* panels = nullptr;  // from the first of the depth on
   std::int64_t panel_stride = 0;
   std::int64_t columns = 0;
+  std::int64_t skipped = 0;       // columns of the first panel that come before the first one
   const float* start = nullptr;   // may be c; null: zeros
   std::int64_t start_stride = 0;  // 0: one row for all
   float* c = nullptr;
