@@ -52,6 +52,11 @@ class Session {
   // output; at run: too small.
   Status bind_output(std::string_view name, void* data, std::size_t size_bytes);
 
+  // Makes kernels and memory ready for the inputs that are bound, all threads at work: what the
+  // first run at these sizes would do otherwise. The bodies of loops and branches come with their
+  // first run. Errors: as of run(), but for those of the data.
+  Status prepare();
+
   // Errors: an input that is not bound, sizes that contradict one another, data that a kernel
   // refuses (an index out of range). After the first run at given sizes, a run allocates and locks
   // nothing of ours.

@@ -51,7 +51,7 @@ class Parallel {
   virtual ~Parallel() = default;
   [[nodiscard]] virtual int threads() const = 0;  // how many it would use now, the caller included
   // body(chunk) for each chunk in [0, chunks), in any order, on any of the threads; returns when
-  // all are done.
+  // all are done. A single chunk runs on the caller's.
   virtual void run(std::int64_t chunks, FunctionRef<void(std::int64_t)> body) = 0;
 };
 

@@ -30,9 +30,9 @@ struct CostEntry {
   int samples = 0;
   bool busy = false;  // taken while others used a core: better than nothing, measured anew if asked
   double cold_us = 0;          // median, operands in memory too; 0: not taken
-  double prepare_us = 0;       // to instantiate the kernel, once, at load; 0: not taken
   int outliers = 0;            // of the samples; they do not move the median
   bool clock_changed = false;  // the processor's clock was another one in between
+  double prepare_us = 0;       // to instantiate the kernel, once, at load; 0: not taken
   friend bool operator==(const CostEntry&, const CostEntry&) = default;
 };
 

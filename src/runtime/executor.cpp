@@ -105,11 +105,21 @@ Status Executor::copy_loose_outputs() {
   return {};
 }
 
-Status Executor::run() {
+Status Executor::check_bound() const {
   for (std::size_t i = 0; i < method().inputs.size(); ++i)
     if (!root_->is_bound(i))
       return fail(ErrorCode::kFailedPrecondition,
                   fmt::format("input '{}' is not bound", method().inputs[i].name));
+  return {};
+}
+
+Status Executor::prepare() {
+  TESSERA_TRY(check_bound());
+  return root_->make_ready(nullptr);
+}
+
+Status Executor::run() {
+  TESSERA_TRY(check_bound());
   has_run_ = false;
   shared_.trace.events.clear();
   shared_.start_ns = now_ns();

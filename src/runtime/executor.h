@@ -27,6 +27,7 @@ class Executor {
   // A value of any kind, kept until the input is bound anew.
   Status bind_value(std::string_view name, RunValue value);
   Status bind_output(std::string_view name, void* data, std::int64_t size_bytes);
+  Status prepare();
   Status run();
 
   // The output of the last run. Errors: no such output, no run yet, no tensor.
@@ -62,6 +63,7 @@ class Executor {
                 {},
                 {},
                 0} {}
+  Status check_bound() const;
   [[nodiscard]] const artefact::MethodImage& method() const { return shared_.program->method(); }
   Result<std::uint32_t> output_buffer(std::string_view name) const;
   Status copy_loose_outputs();

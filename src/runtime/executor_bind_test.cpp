@@ -279,6 +279,20 @@ TEST(ExecutorSizes, KeepsABoundedNumberOfShapePlans) {
   EXPECT_EQ(plans_after(2), 10U);
 }
 
+TEST(ExecutorSizes, PreparingLeavesTheFirstRunNothingToMake) {
+  const auto session = session_of(relu_add().image);
+  const std::vector<float> data(6, 1.0F);
+  EXPECT_EQ(error_text(session->prepare()), "input 'x' is not bound");
+  for (const char* name : {"x", "y"})
+    ASSERT_TRUE(session->bind_input(name, DType::kFp32, Dims{2, 3}, data.data()));
+  ASSERT_TRUE(session->prepare());
+  EXPECT_EQ(session->shape_plans_made(), 1U);
+  EXPECT_EQ(error_text(session->output("z")), "output 'z': the session has not run");
+  ASSERT_TRUE(session->run());
+  EXPECT_EQ(session->shape_plans_made(), 1U);
+  EXPECT_EQ(session->output("z")->dims, (Dims{2, 3}));
+}
+
 TEST(ExecutorSizes, ABindOfEqualSizesMakesNoPlan) {
   const auto session = session_of(relu_add().image);
   for (int i = 0; i < 5; ++i) EXPECT_EQ(run_error(*session, {2, 3}, {2, 3}), "no error");

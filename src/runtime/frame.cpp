@@ -271,7 +271,7 @@ void Frame::record(std::size_t index, std::int64_t begin_ns) {
        static_cast<std::uint32_t>(&method_ - program().plan().methods.data())});
 }
 
-Status Frame::run(const SymbolBindings* inherited) {
+Status Frame::make_ready(const SymbolBindings* inherited) {
   // What is known around a body may change from run to run.
   if (dims_changed_ || inherited != nullptr) {
     TESSERA_TRY(choose_plan(inherited));
@@ -284,6 +284,11 @@ Status Frame::run(const SymbolBindings* inherited) {
     resolve_pointers();
     pointers_changed_ = false;
   }
+  return {};
+}
+
+Status Frame::run(const SymbolBindings* inherited) {
+  TESSERA_TRY(make_ready(inherited));
   if (any_loose_) {
     bindings_ = plan_->bindings;
     if (inherited != nullptr) bindings_.insert(inherited->begin(), inherited->end());

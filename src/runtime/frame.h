@@ -50,7 +50,9 @@ class Frame {
   // Where a static output of the root goes; null: to memory of the frame.
   void bind_output(std::size_t index, std::byte* data, std::int64_t size_bytes);
 
-  // `inherited`: sizes that are known around a body; null for the root.
+  // Kernels, memory and addresses for what is bound. `inherited`: sizes that are known around a
+  // body; null for the root.
+  Status make_ready(const SymbolBindings* inherited);
   Status run(const SymbolBindings* inherited);
 
   [[nodiscard]] bool is_bound(std::size_t input) const { return inputs_[input].bound; }

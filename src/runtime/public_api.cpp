@@ -68,6 +68,10 @@ Status Session::bind_output(std::string_view name, void* data, std::size_t size_
   return executor_->bind_output(name, data, static_cast<std::int64_t>(size_bytes));
 }
 
+Status Session::prepare() {
+  return executor_->prepare();
+}
+
 Status Session::run() {
   return executor_->run();
 }

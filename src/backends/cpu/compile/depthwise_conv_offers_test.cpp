@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "backends/cpu/compile/kernel_check.h"
+#include "backends/cpu/compile/conv_case_test.h"
 #include "backends/cpu/run/cpu_run_device.h"
 #include "backends/cpu/run/depthwise_conv_plan.h"
 
@@ -18,8 +18,7 @@ bool is_own(const Candidate& candidate) {
 }
 
 bool has_own_candidate(Bench& bench, const SymbolBindings& point) {
-  const Offers offers = bench.offers(point);
-  return std::any_of(offers.candidates.begin(), offers.candidates.end(), is_own);
+  return candidates_of(bench, point, "simd.depthwise_conv") > 0;
 }
 
 // Calls `body` once for each instruction set of this processor that the kernel has code for.
@@ -35,62 +34,37 @@ void on_every_instruction_set(const Body& body) {
   }
 }
 
-struct DepthwiseCase {
-  std::string name;
-  std::int64_t channels;
-  Ints kernel, strides, pads, dilations;
-  Dims size;
-};
-
-void PrintTo(const DepthwiseCase& c, std::ostream* os) {
-  *os << c.name;
-}
-
-class DepthwiseConv : public ::testing::TestWithParam<DepthwiseCase> {};
+class DepthwiseConv : public ::testing::TestWithParam<ConvCase> {};
 
 // Every candidate, own code among them, priced at batch 1, at other batches (none, too) and another
 // size.
 TEST_P(DepthwiseConv, MatchesReference) {
-  const DepthwiseCase& c = GetParam();
+  const ConvCase& c = GetParam();
   Bench bench;
-  Shape shape = {Dim::symbol("n"), c.channels};
-  for (std::size_t i = 0; i < c.size.size(); ++i)
-    shape.push_back(Dim::symbol("s" + std::to_string(i)));
-  Dims weights = {c.channels, 1};
-  weights.insert(weights.end(), c.kernel.begin(), c.kernel.end());
-  const auto y = bench.op("Conv",
-                          {bench.input("x", shape), bench.random_constant("w", weights),
-                           bench.random_constant("b", {c.channels})},
-                          attributes({{"group", c.channels},
-                                      {"strides", c.strides},
-                                      {"pads", c.pads},
-                                      {"dilations", c.dilations},
-                                      {"kernel_shape", c.kernel}}));
-  bench.output(bench.op("Softplus", {bench.op("Relu", {y})}));
-  SymbolBindings one{{"n", 1}};
-  for (std::size_t i = 0; i < c.size.size(); ++i) one["s" + std::to_string(i)] = c.size[i];
-  SymbolBindings many = one;
-  many["n"] = 5;
-  SymbolBindings none = one;
-  none["n"] = 0;
-  SymbolBindings other = one;
-  other["s0"] = c.size[0] + 5;
-  EXPECT_TRUE(has_own_candidate(bench, one));
-  const auto taps = static_cast<double>(numel(c.kernel));
+  add_conv(bench, c);
+  EXPECT_TRUE(has_own_candidate(bench, c.at(1)));
+  const double tolerance = 2e-6 * std::sqrt(c.depth()) + 5e-6;
   on_every_instruction_set([&] {
-    bench.check(one, {one, many, none, other}, 2e-6 * std::sqrt(taps) + 5e-6);
+    bench.check(c.at(1), {c.at(1), c.at(5), c.at(0), c.at(1, 5)}, tolerance);
   });
 }
 
-DepthwiseCase square(std::string name, std::int64_t channels, std::int64_t kernel,
-                     std::int64_t stride, Dims size) {
-  const std::int64_t pad = kernel / 2;
-  return {std::move(name),      channels, {kernel, kernel}, {stride, stride},
-          {pad, pad, pad, pad}, {1, 1},   std::move(size)};
+ConvCase depthwise(std::string name, std::int64_t channels, Ints kernel, Ints strides, Ints pads,
+                   Ints dilations, Dims size) {
+  return {std::move(name),   channels,           channels,        channels,
+          std::move(kernel), std::move(strides), std::move(pads), std::move(dilations),
+          std::move(size)};
 }
 
-std::vector<DepthwiseCase> channel_counts() {
-  std::vector<DepthwiseCase> cases;
+ConvCase square(std::string name, std::int64_t channels, std::int64_t kernel, std::int64_t stride,
+                Dims size) {
+  const std::int64_t pad = kernel / 2;
+  return depthwise(std::move(name), channels, {kernel, kernel}, {stride, stride},
+                   {pad, pad, pad, pad}, {1, 1}, std::move(size));
+}
+
+std::vector<ConvCase> channel_counts() {
+  std::vector<ConvCase> cases;
   for (const std::int64_t channels : {1, 2, 3, 7, 8, 9, 15, 16, 17, 31, 58, 96})
     cases.push_back(square("of" + std::to_string(channels), channels, 3, 1, {9, 11}));
   return cases;
@@ -107,22 +81,21 @@ INSTANTIATE_TEST_SUITE_P(
         square("by_three", 16, 3, 3, {20, 21}), square("one_column", 16, 3, 1, {9, 1}),
         square("three_columns", 16, 3, 1, {3, 3}), square("four_columns", 16, 5, 1, {4, 4}),
         square("wide", 9, 3, 1, {2, 61}), square("larger_than_the_source", 8, 9, 1, {2, 3}),
-        DepthwiseCase{"no_pads", 40, {3, 3}, {1, 1}, {0, 0, 0, 0}, {1, 1}, {11, 13}},
-        DepthwiseCase{"uneven_pads", 12, {3, 5}, {1, 2}, {0, 3, 2, 1}, {1, 1}, {9, 17}},
-        DepthwiseCase{"pads_beyond_the_kernel", 8, {3, 3}, {1, 1}, {4, 5, 3, 4}, {1, 1}, {6, 7}},
-        DepthwiseCase{"dilated", 20, {3, 3}, {1, 1}, {2, 3, 2, 3}, {2, 3}, {15, 16}},
-        DepthwiseCase{"dilated_rows", 20, {3, 3}, {2, 1}, {4, 1, 4, 1}, {4, 1}, {15, 16}},
-        DepthwiseCase{
-            "stride_beyond_the_kernel", 8, {2, 2}, {3, 5}, {1, 0, 0, 4}, {1, 1}, {19, 33}},
-        DepthwiseCase{"column", 33, {5, 1}, {1, 1}, {2, 0, 2, 0}, {1, 1}, {12, 6}},
-        DepthwiseCase{"row", 33, {1, 5}, {1, 1}, {0, 2, 0, 2}, {1, 1}, {6, 12}},
-        DepthwiseCase{"point", 33, {1, 1}, {1, 1}, {0, 0, 0, 0}, {1, 1}, {6, 12}},
-        DepthwiseCase{"line", 17, {3}, {1}, {1, 1}, {1}, {37}},
-        DepthwiseCase{"line_by_two", 17, {5}, {2}, {2, 1}, {1}, {38}},
-        DepthwiseCase{"line_dilated", 5, {4}, {3}, {3, 2}, {2}, {38}},
+        depthwise("no_pads", 40, {3, 3}, {1, 1}, {0, 0, 0, 0}, {1, 1}, {11, 13}),
+        depthwise("uneven_pads", 12, {3, 5}, {1, 2}, {0, 3, 2, 1}, {1, 1}, {9, 17}),
+        depthwise("pads_beyond_the_kernel", 8, {3, 3}, {1, 1}, {4, 5, 3, 4}, {1, 1}, {6, 7}),
+        depthwise("dilated", 20, {3, 3}, {1, 1}, {2, 3, 2, 3}, {2, 3}, {15, 16}),
+        depthwise("dilated_rows", 20, {3, 3}, {2, 1}, {4, 1, 4, 1}, {4, 1}, {15, 16}),
+        depthwise("stride_beyond_the_kernel", 8, {2, 2}, {3, 5}, {1, 0, 0, 4}, {1, 1}, {19, 33}),
+        depthwise("column", 33, {5, 1}, {1, 1}, {2, 0, 2, 0}, {1, 1}, {12, 6}),
+        depthwise("row", 33, {1, 5}, {1, 1}, {0, 2, 0, 2}, {1, 1}, {6, 12}),
+        depthwise("point", 33, {1, 1}, {1, 1}, {0, 0, 0, 0}, {1, 1}, {6, 12}),
+        depthwise("line", 17, {3}, {1}, {1, 1}, {1}, {37}),
+        depthwise("line_by_two", 17, {5}, {2}, {2, 1}, {1}, {38}),
+        depthwise("line_dilated", 5, {4}, {3}, {3, 2}, {2}, {38}),
         // Shared by two threads as rows, columns and channels.
         square("shared_rows", 32, 3, 1, {40, 40}), square("shared_channels", 520, 3, 1, {7, 7}),
-        DepthwiseCase{"shared_columns", 40, {5}, {1}, {2, 2}, {1}, {1201}}),
+        depthwise("shared_columns", 40, {5}, {1}, {2, 2}, {1}, {1201})),
     [](const auto& param) { return param.param.name; });
 
 TEST(DepthwiseConvOffers, PadsByTheSizes) {

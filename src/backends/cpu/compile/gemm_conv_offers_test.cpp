@@ -1,9 +1,8 @@
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <cmath>
 
-#include "backends/cpu/compile/kernel_check.h"
+#include "backends/cpu/compile/conv_case_test.h"
 
 namespace tessera::backends::cpu {
 namespace {
@@ -11,88 +10,52 @@ namespace {
 using Ints = std::vector<std::int64_t>;
 
 std::size_t own_candidates(Bench& bench, const SymbolBindings& point) {
-  const Offers offers = bench.offers(point);
-  return static_cast<std::size_t>(std::count_if(
-      offers.candidates.begin(), offers.candidates.end(),
-      [](const Candidate& candidate) { return candidate.kernel == "simd.gemm_conv"; }));
+  return candidates_of(bench, point, "simd.gemm_conv");
 }
 
-struct GemmConvCase {
-  std::string name;
-  std::int64_t in, out, group;
-  Ints kernel, strides, pads, dilations;
-  Dims size;
-};
+class GemmConv : public ::testing::TestWithParam<ConvCase> {};
 
-void PrintTo(const GemmConvCase& c, std::ostream* os) {
-  *os << c.name;
-}
-
-class GemmConv : public ::testing::TestWithParam<GemmConvCase> {};
-
-// Every candidate, own code among them, priced at batch 1, at other batches and another size, with
-// an operand of the result's dims behind it.
+// Every candidate, own code among them, priced at batch 1, at other batches and another size.
 TEST_P(GemmConv, MatchesReference) {
-  const GemmConvCase& c = GetParam();
+  const ConvCase& c = GetParam();
   Bench bench;
-  Shape shape = {Dim::symbol("n"), c.in};
-  for (std::size_t i = 0; i < c.size.size(); ++i)
-    shape.push_back(Dim::symbol("s" + std::to_string(i)));
-  Dims weights = {c.out, c.in / c.group};
-  weights.insert(weights.end(), c.kernel.begin(), c.kernel.end());
-  const auto y = bench.op("Conv",
-                          {bench.input("x", shape), bench.random_constant("w", weights),
-                           bench.random_constant("b", {c.out})},
-                          attributes({{"group", c.group},
-                                      {"strides", c.strides},
-                                      {"pads", c.pads},
-                                      {"dilations", c.dilations},
-                                      {"kernel_shape", c.kernel}}));
-  bench.output(bench.op("Softplus", {bench.op("Relu", {y})}));
-  SymbolBindings one{{"n", 1}};
-  for (std::size_t i = 0; i < c.size.size(); ++i) one["s" + std::to_string(i)] = c.size[i];
-  SymbolBindings many = one;
-  many["n"] = 3;
-  SymbolBindings other = one;
-  other["s0"] = c.size[0] + 5;
-  EXPECT_EQ(own_candidates(bench, one), 1U);
-  const double depth = static_cast<double>(numel(weights)) / static_cast<double>(c.out);
-  bench.check(one, {one, many, other}, 2e-6 * std::sqrt(depth) + 5e-6);
+  add_conv(bench, c);
+  EXPECT_EQ(own_candidates(bench, c.at(1)), 1U);
+  const double tolerance = 2e-6 * std::sqrt(c.depth()) + 5e-6;
+  bench.check(c.at(1), {c.at(1), c.at(3), c.at(1, 5)}, tolerance);
 }
 
 INSTANTIATE_TEST_SUITE_P(
     Shapes, GemmConv,
     ::testing::Values(
-        GemmConvCase{"plain", 16, 32, 1, {3, 3}, {1, 1}, {1, 1, 1, 1}, {1, 1}, {14, 14}},
-        GemmConvCase{"three_channels", 3, 21, 1, {3, 3}, {2, 2}, {1, 1, 1, 1}, {1, 1}, {33, 31}},
-        GemmConvCase{"one_channel_to_one", 1, 1, 1, {5, 5}, {1, 1}, {2, 2, 2, 2}, {1, 1}, {9, 40}},
-        GemmConvCase{"unit_kernel", 40, 50, 1, {1, 1}, {1, 1}, {0, 0, 0, 0}, {1, 1}, {12, 13}},
-        GemmConvCase{
-            "unit_kernel_with_pads", 9, 16, 1, {1, 1}, {3, 2}, {1, 2, 0, 3}, {1, 1}, {7, 8}},
-        GemmConvCase{"segment_in_pieces", 300, 20, 1, {3, 3}, {1, 1}, {1, 1, 1, 1}, {1, 1}, {7, 7}},
-        GemmConvCase{"deep_unit_kernel", 1400, 16, 1, {1, 1}, {1, 1}, {0, 0, 0, 0}, {1, 1}, {3, 5}},
-        GemmConvCase{
+        ConvCase{"plain", 16, 32, 1, {3, 3}, {1, 1}, {1, 1, 1, 1}, {1, 1}, {14, 14}},
+        ConvCase{"three_channels", 3, 21, 1, {3, 3}, {2, 2}, {1, 1, 1, 1}, {1, 1}, {33, 31}},
+        ConvCase{"one_channel_to_one", 1, 1, 1, {5, 5}, {1, 1}, {2, 2, 2, 2}, {1, 1}, {9, 40}},
+        ConvCase{"unit_kernel", 40, 50, 1, {1, 1}, {1, 1}, {0, 0, 0, 0}, {1, 1}, {12, 13}},
+        ConvCase{"unit_kernel_with_pads", 9, 16, 1, {1, 1}, {3, 2}, {1, 2, 0, 3}, {1, 1}, {7, 8}},
+        ConvCase{"segment_in_pieces", 300, 20, 1, {3, 3}, {1, 1}, {1, 1, 1, 1}, {1, 1}, {7, 7}},
+        ConvCase{"deep_unit_kernel", 1400, 16, 1, {1, 1}, {1, 1}, {0, 0, 0, 0}, {1, 1}, {3, 5}},
+        ConvCase{
             "all_columns_at_the_border", 6, 17, 1, {3, 9}, {1, 1}, {2, 7, 1, 8}, {1, 1}, {4, 5}},
-        GemmConvCase{
-            "windows_in_the_padding", 4, 16, 1, {2, 2}, {1, 1}, {3, 4, 5, 3}, {1, 1}, {3, 2}},
-        GemmConvCase{
+        ConvCase{"windows_in_the_padding", 4, 16, 1, {2, 2}, {1, 1}, {3, 4, 5, 3}, {1, 1}, {3, 2}},
+        ConvCase{
             "stride_beyond_the_kernel", 5, 18, 1, {2, 2}, {3, 5}, {1, 0, 0, 4}, {1, 1}, {19, 33}},
-        GemmConvCase{"dilated_columns", 7, 24, 1, {3, 3}, {1, 2}, {2, 4, 2, 4}, {2, 4}, {17, 26}},
-        GemmConvCase{"dilated_rows", 7, 24, 1, {3, 3}, {1, 1}, {3, 1, 3, 1}, {3, 1}, {17, 26}},
-        GemmConvCase{"groups", 12, 64, 4, {3, 3}, {2, 1}, {1, 0, 1, 2}, {1, 1}, {11, 12}},
-        GemmConvCase{
+        ConvCase{"dilated_columns", 7, 24, 1, {3, 3}, {1, 2}, {2, 4, 2, 4}, {2, 4}, {17, 26}},
+        ConvCase{"dilated_rows", 7, 24, 1, {3, 3}, {1, 1}, {3, 1, 3, 1}, {3, 1}, {17, 26}},
+        ConvCase{"groups", 12, 64, 4, {3, 3}, {2, 1}, {1, 0, 1, 2}, {1, 1}, {11, 12}},
+        ConvCase{
             "groups_of_part_of_a_panel", 12, 42, 6, {3, 3}, {1, 1}, {1, 1, 1, 1}, {1, 1}, {9, 10}},
-        GemmConvCase{
+        ConvCase{
             "groups_across_panels", 24, 136, 4, {1, 1}, {1, 1}, {0, 0, 0, 0}, {1, 1}, {14, 14}},
-        GemmConvCase{"line", 20, 30, 1, {5}, {2}, {2, 1}, {1}, {77}},
-        GemmConvCase{"long_line", 64, 48, 1, {31}, {1}, {0, 0}, {1}, {400}},
-        GemmConvCase{"many_positions", 8, 16, 1, {3, 3}, {1, 1}, {1, 1, 1, 1}, {1, 1}, {60, 50}},
-        GemmConvCase{"weights_larger", 96, 128, 1, {3, 3}, {1, 1}, {1, 1, 1, 1}, {1, 1}, {5, 5}}),
+        ConvCase{"line", 20, 30, 1, {5}, {2}, {2, 1}, {1}, {77}},
+        ConvCase{"long_line", 64, 48, 1, {31}, {1}, {0, 0}, {1}, {400}},
+        ConvCase{"many_positions", 8, 16, 1, {3, 3}, {1, 1}, {1, 1, 1, 1}, {1, 1}, {60, 50}},
+        ConvCase{"weights_larger", 96, 128, 1, {3, 3}, {1, 1}, {1, 1, 1, 1}, {1, 1}, {5, 5}}),
     [](const auto& param) { return param.param.name; });
 
 // What is added and kept in a range on the sums, of whole panels and of others, and what comes
 // behind it.
-TEST(GemmConv, AddsAndKeepsInARange) {
+TEST(GemmConvEpilogue, AddsAndKeepsInARange) {
   for (const std::int64_t channels : {32, 21}) {
     for (const bool clips : {false, true}) {
       SCOPED_TRACE(channels);

@@ -390,11 +390,7 @@ Status AttentionInstance::execute(const ExecuteArgs& args) {
     for (std::int64_t job = range.begin; job < range.end; ++job)
       run_job(jobs_[static_cast<std::size_t>(job)], scratch_of(args, i), args);
   };
-  if (chunks_ == 1) {
-    one(0);
-  } else {
-    args.parallel->run(chunks_, one);
-  }
+  args.parallel->run(chunks_, one);
   return {};
 }
 

@@ -21,11 +21,7 @@ class ChunkedInstance final : public KernelInstance {
     const auto one = [&](std::int64_t i) {
       body_(args, i, chunks_, args.scratch + i * scratch_each_);
     };
-    if (chunks_ == 1) {
-      one(0);
-    } else {
-      args.parallel->run(chunks_, one);
-    }
+    args.parallel->run(chunks_, one);
     return {};
   }
 

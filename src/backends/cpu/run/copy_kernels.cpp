@@ -243,11 +243,7 @@ class ConvertInstance final : public KernelInstance {
  private:
   template <typename Body>
   Status run(const ExecuteArgs& args, std::int64_t count, const Body& body) const {
-    if (chunks_ == 1) {
-      body(ChunkRange{0, count});
-    } else {
-      args.parallel->run(chunks_, [&](std::int64_t i) { body(chunk_range(count, chunks_, i)); });
-    }
+    args.parallel->run(chunks_, [&](std::int64_t i) { body(chunk_range(count, chunks_, i)); });
     return {};
   }
   Status cast(const ExecuteArgs& args, const std::byte* in, std::byte* out) const {

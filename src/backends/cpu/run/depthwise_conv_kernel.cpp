@@ -166,15 +166,10 @@ void DepthwiseConvInstance::run_piece(const ExecuteArgs& args, const Piece& piec
 }
 
 Status DepthwiseConvInstance::execute(const ExecuteArgs& args) {
-  if (chunks_ == 0) return {};
   const auto one = [&](std::int64_t i) {
     run_piece(args, piece(i), floats(args.scratch + i * chunk_scratch_));
   };
-  if (chunks_ == 1) {
-    one(0);
-  } else {
-    args.parallel->run(chunks_, one);
-  }
+  args.parallel->run(chunks_, one);
   return {};
 }
 

@@ -24,11 +24,7 @@ class ElementwiseInstance final : public KernelInstance {
       const ChunkRange range = chunk_range(program_.elements(), chunks_, i, 64);
       program_.run(args, range.begin, range.end, floats(args.scratch) + i * floats_each);
     };
-    if (chunks_ == 1) {
-      body(0);
-    } else {
-      args.parallel->run(chunks_, body);
-    }
+    args.parallel->run(chunks_, body);
     return {};
   }
 

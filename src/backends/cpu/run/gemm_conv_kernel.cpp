@@ -277,13 +277,8 @@ void GemmConvInstance::run_chunk(const ExecuteArgs& args, std::int64_t index) co
 }
 
 Status GemmConvInstance::execute(const ExecuteArgs& args) {
-  if (chunks_ == 0) return {};
   const auto one = [&](std::int64_t i) { run_chunk(args, i); };
-  if (chunks_ == 1) {
-    one(0);
-  } else {
-    args.parallel->run(chunks_, one);
-  }
+  args.parallel->run(chunks_, one);
   return {};
 }
 

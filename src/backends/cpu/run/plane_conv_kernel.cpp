@@ -312,17 +312,12 @@ void PlaneConvInstance::run_piece(const ExecuteArgs& args, const PieceRange& pie
 }
 
 Status PlaneConvInstance::execute(const ExecuteArgs& args) {
-  if (chunks_ == 0) return {};
   const auto one = [&](std::int64_t i) {
     const ChunkRange range = chunk_range(cut_.pieces, chunks_, i);
     for (std::int64_t p = range.begin; p < range.end; ++p)
       run_piece(args, piece(p), floats(args.scratch + i * chunk_scratch_));
   };
-  if (chunks_ == 1) {
-    one(0);
-  } else {
-    args.parallel->run(chunks_, one);
-  }
+  args.parallel->run(chunks_, one);
   return {};
 }
 

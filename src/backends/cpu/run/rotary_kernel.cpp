@@ -101,11 +101,7 @@ class RotaryInstance final : public KernelInstance {
                                 table_rows_ - 1, positions[i]));
     }
     const auto run = [&](std::int64_t chunk) { run_lines(chunk, positions, args); };
-    if (chunks_ == 1) {
-      run(0);
-    } else {
-      args.parallel->run(chunks_, run);
-    }
+    args.parallel->run(chunks_, run);
     return {};
   }
 
