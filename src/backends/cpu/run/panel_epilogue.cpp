@@ -1,5 +1,7 @@
 #include "backends/cpu/run/panel_epilogue.h"
 
+#include <limits>
+
 namespace tessera::backends::cpu {
 namespace {
 
