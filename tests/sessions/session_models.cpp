@@ -27,6 +27,27 @@ SessionModel convolutions() {
   return {"convolutions", model.serialize(), {4, 16, 16}};
 }
 
+// Separable convolutions between one of few channels and a transposed one: own code throughout.
+SessionModel separable() {
+  OnnxModel model;
+  Random random(4);
+  model.input("x", kFloat, {"n", 3, 16, 16});
+  model.floats("first", {16, 3, 3, 3}, random.floats(std::size_t{16} * 27));
+  model.floats("wide", {64, 16, 1, 1}, random.floats(std::size_t{64} * 16));
+  model.floats("depthwise", {64, 1, 5, 5}, random.floats(std::size_t{64} * 25));
+  model.floats("narrow", {16, 64, 1, 1}, random.floats(std::size_t{16} * 64));
+  model.floats("up", {16, 4, 2, 2}, random.floats(std::size_t{16} * 16));
+  model.node("Conv", {"x", "first"}, {"f"}).ints("pads", {1, 1, 1, 1});
+  model.node("Conv", {"f", "wide"}, {"w"});
+  model.node("Relu", {"w"}, {"r"});
+  model.node("Conv", {"r", "depthwise"}, {"d"}).integer("group", 64).ints("pads", {2, 2, 2, 2});
+  model.node("Relu", {"d"}, {"e"});
+  model.node("Conv", {"e", "narrow"}, {"s"});
+  model.node("ConvTranspose", {"s", "up"}, {"y"}).ints("strides", {2, 2});
+  model.output("y");
+  return {"separable", model.serialize(), {3, 16, 16}};
+}
+
 // Products, reductions and elementwise groups; part of it on a simulated device.
 SessionModel products(bool with_npu) {
   OnnxModel model;
@@ -179,8 +200,8 @@ SessionModel quantized() {
 }  // namespace
 
 std::vector<SessionModel> session_models() {
-  return {convolutions(), products(false), products(true), loop(),     branches(),
-          late_sizes(),   recurrent(),     attention(),    quantized()};
+  return {convolutions(), separable(),  products(false), products(true), loop(),
+          branches(),     late_sizes(), recurrent(),     attention(),    quantized()};
 }
 
 std::string quick_npu_profile() {

@@ -156,9 +156,10 @@ TEST(Sessions, ReachTheKernelsThatMatter) {
       for (const auto& buffer : method.buffers) any_dynamic = any_dynamic || buffer.is_dynamic;
     }
   }
-  EXPECT_THAT(kernels,
-              IsSupersetOf({"onednn.conv", "onednn.matmul", "simd.elementwise", "simd.recurrent",
-                            "simd.attention", "simd.quant_conv", "reference", "simulated"}));
+  EXPECT_THAT(kernels, IsSupersetOf({"onednn.conv", "onednn.matmul", "simd.conv", "simd.gemm_conv",
+                                     "simd.depthwise_conv", "simd.product", "simd.elementwise",
+                                     "simd.recurrent", "simd.attention", "simd.quant_conv",
+                                     "reference", "simulated"}));
   EXPECT_THAT(opcodes, IsSupersetOf({artefact::Opcode::kLoop, artefact::Opcode::kBranch,
                                      artefact::Opcode::kTransfer}));
   EXPECT_TRUE(any_dynamic);
@@ -174,7 +175,8 @@ TEST(Sessions, ShareTheWorkOfTheirKernels) {
     EXPECT_EQ(run_once(**session, subject.inputs.back()), subject.expected(2, kSizes - 1));
   }
   EXPECT_THAT(kernels_split(),
-              IsSupersetOf({"onednn.conv", "onednn.matmul", "onednn.pool", "simd.product",
+              IsSupersetOf({"onednn.conv", "onednn.matmul", "onednn.pool", "simd.conv",
+                            "simd.gemm_conv", "simd.depthwise_conv", "simd.product",
                             "simd.attention", "simd.recurrent", "simd.quant_conv"}));
 }
 

@@ -45,9 +45,9 @@ class Bench {
   [[nodiscard]] ir::WorkItem item() const;
   [[nodiscard]] Offers offers(const SymbolBindings& point, int threads = 1);
 
-  // Runs every candidate priced at `point` at each of `points` on 1 and 2 threads. A failure names
-  // candidate, point and element. `tolerance` is relative to the largest reference element. Gives
-  // the number of candidates.
+  // Runs every candidate priced at `point` at each of `points` on 1 and 2 threads, all of a point
+  // on the same inputs. A failure names candidate, point and element. `tolerance` is relative to
+  // the largest reference element. Gives the number of candidates.
   std::size_t check(const SymbolBindings& point, const std::vector<SymbolBindings>& points,
                     double tolerance);
   std::size_t check(double tolerance = 1e-5) { return check({}, {{}}, tolerance); }
@@ -57,7 +57,8 @@ class Bench {
   float high = 1;
 
  private:
-  void check_candidate(const Candidate& candidate, const SymbolBindings& point, double tolerance);
+  void check_candidate(const Candidate& candidate, const std::vector<Tensor>& inputs,
+                       const std::vector<Tensor>& expected, double tolerance);
   std::vector<Tensor> random_inputs(const SymbolBindings& point);
   std::vector<Tensor> reference(const std::vector<Tensor>& inputs);
 

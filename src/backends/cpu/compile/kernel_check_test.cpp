@@ -218,8 +218,8 @@ std::vector<Tensor> Bench::reference(const std::vector<Tensor>& inputs) {
   return outputs;
 }
 
-void Bench::check_candidate(const Candidate& candidate, const SymbolBindings& point,
-                            double tolerance) {
+void Bench::check_candidate(const Candidate& candidate, const std::vector<Tensor>& inputs,
+                            const std::vector<Tensor>& expected, double tolerance) {
   const ir::WorkItem work = item();
   auto compiled = compiler_->compile(work, candidate);
   ASSERT_TRUE(compiled) << compiled.error().to_string();
@@ -229,8 +229,6 @@ void Bench::check_candidate(const Candidate& candidate, const SymbolBindings& po
                            static_cast<std::size_t>(tensor.nbytes()));
   auto loaded = runner_->load(compiled->spec, constants);
   ASSERT_TRUE(loaded) << loaded.error().to_string();
-  const std::vector<Tensor> inputs = random_inputs(point);
-  const std::vector<Tensor> expected = reference(inputs);
   InstanceDims dims;
   std::vector<Buffer> in_buffers;
   std::vector<Buffer> out_buffers;
@@ -285,13 +283,15 @@ std::size_t Bench::check(const SymbolBindings& point, const std::vector<SymbolBi
                          double tolerance) {
   const Offers found = offers(point);
   EXPECT_FALSE(found.candidates.empty()) << found.refusal;
-  for (const Candidate& candidate : found.candidates) {
-    SCOPED_TRACE(text_of(candidate));
-    for (const SymbolBindings& at : points) {
-      std::string where;
-      for (const auto& [name, value] : at) where += fmt::format("{}={} ", name, value);
-      SCOPED_TRACE(where);
-      check_candidate(candidate, at, tolerance);
+  for (const SymbolBindings& at : points) {
+    std::string where;
+    for (const auto& [name, value] : at) where += fmt::format("{}={} ", name, value);
+    SCOPED_TRACE(where);
+    const std::vector<Tensor> inputs = random_inputs(at);
+    const std::vector<Tensor> expected = reference(inputs);
+    for (const Candidate& candidate : found.candidates) {
+      SCOPED_TRACE(text_of(candidate));
+      check_candidate(candidate, inputs, expected, tolerance);
       if (::testing::Test::HasFatalFailure()) return 0;
     }
   }
