@@ -23,8 +23,9 @@ bool is_terminal() {
 }
 
 std::atomic<int> signals_seen{0};
+// Never destroyed: the watcher may still be asking for the stop when main returns.
 std::stop_source& stop_source() {
-  static std::stop_source source;
+  static auto& source = *new std::stop_source();
   return source;
 }
 
