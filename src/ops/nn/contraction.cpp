@@ -42,6 +42,10 @@ void add_products(const double* left, const double* right, std::int64_t depth, d
   }
 }
 
+std::int64_t blocks_of(std::int64_t size, std::int64_t block) {
+  return (size + block - 1) / block;
+}
+
 struct Block {
   std::int64_t index, row_begin, row_end, first, last;
 };
@@ -50,14 +54,16 @@ void run_block(const Contraction& work, Contraction::Scratch& scratch, const Blo
                Buffers& buffers) {
   const std::int64_t rows = block.row_end - block.row_begin;
   const std::int64_t columns = block.last - block.first;
-  std::fill(buffers.sums.begin(), buffers.sums.end(), 0.0);
+  // No more than is used: a group of a depthwise convolution is one row by few columns.
+  const std::int64_t summed_rows = blocks_of(rows, kRowsAtOnce) * kRowsAtOnce;
+  std::fill_n(buffers.sums.begin(), summed_rows * kPitch, 0.0);
   for (std::int64_t k = 0; k < work.depth; k += kDepthBlock) {
     const std::int64_t k_end = std::min(work.depth, k + kDepthBlock);
     for (std::int64_t r = 0; r < rows; ++r) {
       work.load_left(block.index, block.row_begin + r, k, k_end,
                      buffers.left.data() + r * kDepthBlock);
     }
-    if (columns < kColumnBlock) std::fill(buffers.right.begin(), buffers.right.end(), 0.0);
+    if (columns < kColumnBlock) std::fill_n(buffers.right.begin(), (k_end - k) * kPitch, 0.0);
     work.load_right(scratch, block.index, k, k_end, block.first, block.last, buffers.right.data(),
                     kPitch);
     for (std::int64_t c = 0; c < columns; c += kColumnsAtOnce) {
@@ -73,10 +79,6 @@ void run_block(const Contraction& work, Contraction::Scratch& scratch, const Blo
     work.store(block.index, block.row_begin + r, block.first, block.last,
                buffers.sums.data() + r * kPitch);
   }
-}
-
-std::int64_t blocks_of(std::int64_t size, std::int64_t block) {
-  return (size + block - 1) / block;
 }
 
 }  // namespace
