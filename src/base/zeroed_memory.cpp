@@ -10,13 +10,12 @@ namespace tessera {
 namespace {
 
 constexpr std::int64_t kLine = 64;
+constexpr std::int64_t kPage = 4096;
 constexpr std::int64_t kHugePage = std::int64_t{2} << 20;
 
 std::size_t round_up(std::int64_t size, std::int64_t unit) {
   return static_cast<std::size_t>((size + unit - 1) / unit * unit);
 }
-
-constexpr std::int64_t kPage = 4096;
 
 // A mapping that begins at a huge page.
 std::byte* map_aligned(std::int64_t size_bytes) {

@@ -22,7 +22,9 @@ struct NodeChoice {
   std::int64_t previous = -1;
   std::uint32_t previous_choice = 0;  // the one choice of the previous node that leads here
   std::int64_t next = -1;
-  double cost_us = 0;  // of the option, times the runs of the node; a cover costs where it ends
+  // Of the option, times the runs of the node, and its share of the load; a cover costs where it
+  // ends.
+  double cost_us = 0;
   // Values that the node itself reads or shows to others, no constants, with their forms.
   std::map<ir::ValueId, Form> reads;
   std::map<ir::ValueId, Form> makes;

@@ -57,6 +57,19 @@ TEST(NodeChoices, CoversThatBeginAlikeShareTheirBeginning) {
   EXPECT_THAT(middle.makes, IsEmpty());
 }
 
+TEST(NodeChoices, CostWhatARunBearsOfTheLoad) {
+  Chain stages;
+  auto& cpu = stages.devices.add("cpu");
+  for (const char* node : {"a", "b", "c"}) cpu.offer(node, 10, {kPlain}, kPlain);
+  cpu.offer("cover0", 2, {kPlain, kPlain}, kPlain);
+  ASSERT_TRUE(stages.enumerate());
+  stages.choices.nodes[0].options[0].price.load_share_us = 5;
+  stages.choices.cover_options[0].options[0].price.load_share_us = 7;
+  const NodeChoices list = list_node_choices(stages.graph(), stages.choices, stages.target());
+  EXPECT_EQ(list.nodes[0][0].cost_us, round_price_us(10) + 5);
+  EXPECT_EQ(list.nodes[1][1].cost_us, round_price_us(2) + 7);
+}
+
 TEST(NodeChoices, TheChainForksWhereAnOperandIsReadInAnotherForm) {
   Chain stages;
   auto& cpu = stages.devices.add("cpu");

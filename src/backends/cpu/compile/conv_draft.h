@@ -37,7 +37,6 @@ void finish_gemm_conv(SpecDraft& draft);
 
 // "simd.depthwise_conv" where the convolution has one channel in each group; a refusal where it
 // cannot take that.
-constexpr const char* kDepthwiseConv = "simd.depthwise_conv";
 Offers offer_depthwise_conv(const OfferRequest& request, const ConvPlan& plan,
                             double product_flops);
 // Packs its weights.

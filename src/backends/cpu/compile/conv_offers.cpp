@@ -186,7 +186,7 @@ Status finish_conv(SpecDraft& draft, const Candidate& candidate) {
   const Layout src =
       draft.spec.inputs[static_cast<std::size_t>(step_input(draft.spec.steps[0], 0))].layout;
   TESSERA_ASSIGN(draft, conv_in_layouts(draft, {src, draft.spec.outputs[0].layout}));
-  if (candidate.kernel == kDepthwiseConv) return finish_depthwise_conv(draft);
+  if (candidate.kernel == "simd.depthwise_conv") return finish_depthwise_conv(draft);
   if (candidate.kernel == "simd.conv") {
     finish_plane_conv(draft);
     return {};

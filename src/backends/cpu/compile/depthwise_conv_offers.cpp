@@ -40,7 +40,7 @@ double efficiency(const ConvPlan& plan, const Dims& dst) {
 Offers offer_depthwise_conv(const OfferRequest& request, const ConvPlan& plan,
                             double product_flops) {
   Offers offers;
-  if (!is_depthwise(plan)) return offers;
+  if (!plan.depthwise()) return offers;
   const auto candidate = [&]() -> Result<Candidate> {
     TESSERA_TRY(check_depthwise_conv(request.draft.spec, plan));
     const Dims& dst = request.dims.outputs[0];
@@ -51,7 +51,7 @@ Offers offer_depthwise_conv(const OfferRequest& request, const ConvPlan& plan,
       TESSERA_ASSIGN(const auto tail, ElementwiseProgram::parse(laid.spec, bytes, 1));
       TESSERA_TRY(tail.bind(request.dims));
     }
-    Candidate result = conv_candidate(laid, kDepthwiseConv, request.dims, product_flops);
+    Candidate result = conv_candidate(laid, "simd.depthwise_conv", request.dims, product_flops);
     result.efficiency = efficiency(plan, dst);
     return result;
   }();

@@ -48,6 +48,11 @@ ConvPlan::Pads ConvPlan::pads_for(const Dims& src, const Dims& dst) const {
   return result;
 }
 
+ConvAxis ConvPlan::axis(const Dims& src, const Dims& dst, std::size_t dim) const {
+  return {src[dim + 2], dst[dim + 2],   kernel[dim],
+          strides[dim], dilations[dim], pads_for(src, dst).begin[dim]};
+}
+
 std::int64_t ConvPlan::stored_src_channels(const Dims& src) const {
   return round_up(src[1], channel_block_of(src_layout));
 }
@@ -244,6 +249,19 @@ Result<ConvPlan> plan_conv(const artefact::KernelSpec& spec, Constants constants
   return bad_spec(spec,
                   fmt::format("expected an epilogue of which oneDNN takes {} steps, found another",
                               epilogue_steps));
+}
+
+Status check_own_conv(const artefact::KernelSpec& spec, const ConvPlan& plan) {
+  const auto refuse = [&](const std::string& text) {
+    return fail(ErrorCode::kUnimplemented, spec.steps[0].op_type + ": " + text);
+  };
+  if (plan.weight_dims.size() > 4)
+    return refuse(fmt::format("expected rank 3 or 4, found {}", plan.weight_dims.size()));
+  if (!is_constant(spec, plan.weights_operand))
+    return refuse("input 'W': expected a constant, found one computed at run time");
+  if (is_constant(spec, plan.src_operand))
+    return refuse("input 'X': expected one computed at run time, found a constant");
+  return {};
 }
 
 }  // namespace tessera::backends::cpu

@@ -6,6 +6,7 @@
 #include <optional>
 #include <vector>
 
+#include "backends/cpu/run/conv_axis.h"
 #include "backends/cpu/run/onednn_shim.h"
 #include "backends/cpu/run/spec_util.h"
 
@@ -59,6 +60,9 @@ struct ConvPlan {
   };
   [[nodiscard]] Pads pads_for(const Dims& src, const Dims& dst) const;
 
+  // Spatial dim `dim` of one that is not transposed.
+  [[nodiscard]] ConvAxis axis(const Dims& src, const Dims& dst, std::size_t dim) const;
+
   [[nodiscard]] std::int64_t stored_src_channels(const Dims& src) const;
   [[nodiscard]] std::int64_t stored_dst_channels(const Dims& dst) const;
   // Rows of the source that a piece reads.
@@ -89,5 +93,9 @@ Dims operand_dims(const artefact::KernelSpec& spec, const InstanceDims& dims, st
 // many steps oneDNN covers.
 Result<ConvPlan> plan_conv(const artefact::KernelSpec& spec, Constants constants,
                            std::size_t epilogue_steps);
+
+// What every kernel of own code asks of a convolution. Errors: a rank that is not 3 or 4, weights
+// computed at run time, a source that is a constant.
+Status check_own_conv(const artefact::KernelSpec& spec, const ConvPlan& plan);
 
 }  // namespace tessera::backends::cpu

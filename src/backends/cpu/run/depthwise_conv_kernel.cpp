@@ -22,11 +22,6 @@ constexpr std::int64_t kBlockElements = 32 * 1024;
 constexpr std::int64_t kFewestRows = 4;  // of a block: they share what they read
 constexpr std::int64_t kFewestColumns = 16;
 
-DepthwiseAxis axis_for(const ConvPlan& plan, const Dims& src, const Dims& dst, std::size_t dim) {
-  return {src[dim + 2],      dst[dim + 2],        plan.kernel[dim],
-          plan.strides[dim], plan.dilations[dim], plan.pads_for(src, dst).begin[dim]};
-}
-
 class DepthwiseConvInstance final : public KernelInstance {
  public:
   DepthwiseConvInstance(const Anchor<ConvPlan>& anchor, InstanceDims dims)
@@ -61,7 +56,8 @@ class DepthwiseConvInstance final : public KernelInstance {
 // What divides most evenly among the threads; rows where that is a matter of little.
 void DepthwiseConvInstance::choose_cut(int threads) {
   constexpr double kUneven = 1.1;
-  const std::int64_t products = numel(dims_.outputs[0]) * image_.rows.taps * image_.columns.taps;
+  const std::int64_t products =
+      numel(dims_.outputs[0]) * image_.rows.kernel * image_.columns.kernel;
   const std::int64_t wanted = products < kFewestProducts ? 1 : std::max<std::int64_t>(threads, 1);
   // By how much the longest share is longer than an even one.
   const auto uneven = [&](std::int64_t count) {
@@ -107,8 +103,8 @@ Status DepthwiseConvInstance::build(int threads) {
   const Dims& src = dims_.inputs[operand_ref(anchor_.spec, plan.src_operand).index];
   images_ = dst[0];
   image_.channels = dst[1];
-  if (dst.size() == 4) image_.rows = axis_for(plan, src, dst, 0);
-  image_.columns = axis_for(plan, src, dst, dst.size() - 3);
+  if (dst.size() == 4) image_.rows = plan.axis(src, dst, 0);
+  image_.columns = plan.axis(src, dst, dst.size() - 3);
   choose_cut(threads);
   has_tail_ = !anchor_.tail.empty();
   if (!has_tail_) return {};
@@ -179,24 +175,11 @@ Layout depthwise_weights_layout(std::size_t rank) {
   return rank == 3 ? Layout{{2, 1, 0}, {}} : Layout{{2, 3, 1, 0}, {}};
 }
 
-bool is_depthwise(const ConvPlan& plan) {
-  return !plan.transposed && plan.weight_dims[0] == plan.group && plan.weight_dims[1] == 1;
-}
-
 Status check_depthwise_conv(const artefact::KernelSpec& spec, const ConvPlan& plan) {
-  const auto refuse = [&](const std::string& text) {
-    return fail(ErrorCode::kUnimplemented, spec.steps[0].op_type + ": " + text);
-  };
-  if (!is_depthwise(plan))
-    return refuse(fmt::format("expected one channel in each group, found weights {} in {} groups",
-                              to_string(plan.weight_dims), plan.group));
-  if (plan.weight_dims.size() > 4)
-    return refuse(fmt::format("expected rank 3 or 4, found {}", plan.weight_dims.size()));
-  if (!is_constant(spec, plan.weights_operand))
-    return refuse("input 'W': expected a constant, found one computed at run time");
-  if (is_constant(spec, plan.src_operand))
-    return refuse("input 'X': expected one computed at run time, found a constant");
-  return {};
+  if (plan.depthwise()) return check_own_conv(spec, plan);
+  return fail(ErrorCode::kUnimplemented,
+              fmt::format("{}: expected one channel in each group, found weights {} in {} groups",
+                          spec.steps[0].op_type, to_string(plan.weight_dims), plan.group));
 }
 
 Result<std::unique_ptr<LoadedKernel>> load_depthwise_conv(const artefact::KernelSpec& spec,

@@ -10,9 +10,6 @@ namespace tessera::backends::cpu {
 // The order of the weights that the kernel reads, over ONNX's dims: [k...][channel].
 Layout depthwise_weights_layout(std::size_t rank);
 
-// Whether each channel of the source makes one of the result; one channel alone does, too.
-bool is_depthwise(const ConvPlan& plan);
-
 // Errors: operands and ranks that "simd.depthwise_conv" cannot take, with what it found. Layouts
 // are not looked at.
 Status check_depthwise_conv(const artefact::KernelSpec& spec, const ConvPlan& plan);

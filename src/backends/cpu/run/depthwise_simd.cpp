@@ -69,7 +69,7 @@ HWY_INLINE void add_row(const DepthwisePart& part, const float* at, std::int64_t
   const D d;
   if constexpr (R::kTaps == 0) {
     const std::int64_t stride = part.columns.stride;
-    for (std::int64_t k = 0; k < part.columns.taps; ++k, weights += part.channels) {
+    for (std::int64_t k = 0; k < part.columns.kernel; ++k, weights += part.channels) {
       const auto weight = hn::LoadU(d, weights);
       const float* value = at;
 #pragma GCC unroll 8
@@ -113,7 +113,7 @@ HWY_INLINE void tile(const DepthwisePart& part, const Source& source, const floa
   for (std::int64_t r = 0; r < source.taps; ++r) {
     add_row<D, R, W, kClips>(part, row, source.column, weights, sum);
     row += row_step;
-    weights += part.columns.taps * part.channels;
+    weights += part.columns.kernel * part.channels;
   }
 #pragma GCC unroll 8
   for (std::size_t x = 0; x < W; ++x)
@@ -128,14 +128,14 @@ struct Line {
 };
 
 Line line_of(const DepthwisePart& part, std::int64_t y) {
-  const DepthwiseAxis& rows = part.rows;
+  const ConvAxis& rows = part.rows;
   const std::int64_t first = y * rows.stride - rows.pad;
   const std::int64_t past = rows.src_size - first;
   const std::int64_t skipped = first < 0 ? (rows.dilation - 1 - first) / rows.dilation : 0;
   const std::int64_t end =
-      past <= 0 ? 0 : std::min((past + rows.dilation - 1) / rows.dilation, rows.taps);
+      past <= 0 ? 0 : std::min((past + rows.dilation - 1) / rows.dilation, rows.kernel);
   return {(first + skipped * rows.dilation) * part.columns.src_size * part.channels,
-          skipped * part.columns.taps * part.channels, y * part.columns.dst_size * part.channels,
+          skipped * part.columns.kernel * part.channels, y * part.columns.dst_size * part.channels,
           end - skipped};
 }
 
@@ -164,10 +164,10 @@ void columns_of(std::size_t width, const DepthwisePart& part, const Line* begin,
   if constexpr (W > R::kFewest) {
     if (width < W) return columns_of<D, R, W - 1>(width, part, begin, end, x);
   }
-  const DepthwiseAxis& axis = part.columns;
+  const ConvAxis& axis = part.columns;
   const std::int64_t first = x * axis.stride - axis.pad;
   const std::int64_t last =
-      first + (static_cast<std::int64_t>(W) - 1) * axis.stride + (axis.taps - 1) * axis.dilation;
+      first + (static_cast<std::int64_t>(W) - 1) * axis.stride + (axis.kernel - 1) * axis.dilation;
   if (first < 0 || last >= axis.src_size)
     columns<D, R, W, true>(part, begin, end, x);
   else
@@ -195,12 +195,12 @@ void run(const DepthwisePart& part) {
   if (part.channel_end - part.channel_begin < static_cast<std::int64_t>(hn::MaxLanes(Whole())))
     return rows_of<Single, AnyRow>(part);
 #if HWY_TARGET != HWY_SCALAR
-  const DepthwiseAxis& axis = part.columns;
+  const ConvAxis& axis = part.columns;
   const bool wide = part.column_end - part.column_begin >= 4 && axis.dilation == 1;
-  if (wide && axis.taps == 3 && axis.stride == 1) return rows_of<Whole, Row<3, 1>>(part);
-  if (wide && axis.taps == 3 && axis.stride == 2) return rows_of<Whole, Row<3, 2>>(part);
-  if (wide && axis.taps == 5 && axis.stride == 1) return rows_of<Whole, Row<5, 1>>(part);
-  if (wide && axis.taps == 5 && axis.stride == 2) return rows_of<Whole, Row<5, 2>>(part);
+  if (wide && axis.kernel == 3 && axis.stride == 1) return rows_of<Whole, Row<3, 1>>(part);
+  if (wide && axis.kernel == 3 && axis.stride == 2) return rows_of<Whole, Row<3, 2>>(part);
+  if (wide && axis.kernel == 5 && axis.stride == 1) return rows_of<Whole, Row<5, 1>>(part);
+  if (wide && axis.kernel == 5 && axis.stride == 2) return rows_of<Whole, Row<5, 2>>(part);
 #endif
   rows_of<Whole, AnyRow>(part);
 }

@@ -5,14 +5,9 @@
 
 #include <cstdint>
 
-namespace tessera::backends::cpu {
+#include "backends/cpu/run/conv_axis.h"
 
-// One spatial dim: result x is the sum over taps k of source x * stride - pad + k * dilation, as
-// far as that lies in the source.
-struct DepthwiseAxis {
-  std::int64_t src_size = 1, dst_size = 1;
-  std::int64_t taps = 1, stride = 1, dilation = 1, pad = 0;
-};
+namespace tessera::backends::cpu {
 
 // Channels that are computed together at most. A part of an image has as many, or all.
 constexpr std::int64_t kDepthwiseChannels = 16;
@@ -20,7 +15,7 @@ constexpr std::int64_t kDepthwiseChannels = 16;
 // Some rows, columns and channels of one image: dst[y][x][c] = bias[c] + the sum over the taps of
 // weights[tap][c] times the source's element, in the order of the taps.
 struct DepthwisePart {
-  DepthwiseAxis rows, columns;
+  ConvAxis rows, columns;
   std::int64_t channels = 1;       // of source, result, weights
   const float* src = nullptr;      // the image's first element
   const float* weights = nullptr;  // [row tap][column tap][channel]

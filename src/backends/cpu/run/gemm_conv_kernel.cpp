@@ -147,7 +147,7 @@ Status GemmConvInstance::build(int threads) {
 // A segment of column `column` that crosses an end of the source's row.
 const float* GemmConvInstance::border(const float* row, std::int64_t column, const DepthPart& part,
                                       float*& window) const {
-  const GemmConvGeometry::Axis& axis = geometry_.columns;
+  const ConvAxis& axis = geometry_.columns;
   if (geometry_.taps_per_segment() == 1) return zeros_.data();
   const std::int64_t stride = geometry_.src_column_stride();
   const std::int64_t first = column * axis.stride - axis.pad;
@@ -163,7 +163,7 @@ const float* GemmConvInstance::border(const float* row, std::int64_t column, con
 
 void GemmConvInstance::find_line(const float* row, ChunkRange columns, std::int64_t tap,
                                  const DepthPart& part, const float** rows, float*& window) const {
-  const GemmConvGeometry::Axis& axis = geometry_.columns;
+  const ConvAxis& axis = geometry_.columns;
   const ChunkRange& inside = inside_[static_cast<std::size_t>(tap)];
   const std::int64_t begin = std::clamp(inside.begin, columns.begin, columns.end);
   const std::int64_t end = std::clamp(inside.end, begin, columns.end);

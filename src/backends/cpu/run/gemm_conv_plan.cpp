@@ -10,12 +10,6 @@
 namespace tessera::backends::cpu {
 namespace {
 
-GemmConvGeometry::Axis axis_for(const ConvPlan& plan, const Dims& src, const Dims& dst,
-                                std::size_t dim) {
-  return {src[dim + 2],      dst[dim + 2],        plan.kernel[dim],
-          plan.strides[dim], plan.dilations[dim], plan.pads_for(src, dst).begin[dim]};
-}
-
 Status check(const artefact::KernelSpec& spec, const ConvPlan& plan) {
   const auto& op = spec.steps[0].op_type;
   const std::size_t rank = plan.weight_dims.size();
@@ -23,11 +17,7 @@ Status check(const artefact::KernelSpec& spec, const ConvPlan& plan) {
     return fail(ErrorCode::kUnimplemented, op + ": " + text);
   };
   if (plan.transposed) return refuse("expected a Conv");
-  if (rank > 4) return refuse(fmt::format("expected rank 3 or 4, found {}", rank));
-  if (!is_constant(spec, plan.weights_operand))
-    return refuse("input 'W': expected a constant, found one computed at run time");
-  if (is_constant(spec, plan.src_operand))
-    return refuse("input 'X': expected one computed at run time, found a constant");
+  TESSERA_TRY(check_own_conv(spec, plan));
   for (const Layout& layout : {plan.src_layout, plan.dst_layout}) {
     if (!is_channels_last(layout, rank))
       return refuse("expected channels last, found " + layout.to_string());
@@ -72,8 +62,8 @@ GemmConvGeometry gemm_conv_geometry(const ConvPlan& plan, const Dims& src, const
   result.src_channels = src[1] / plan.group;
   result.dst_channels = dst[1] / plan.group;
   const std::size_t spatial = plan.kernel.size();
-  if (spatial == 2) result.rows = axis_for(plan, src, dst, 0);
-  result.columns = axis_for(plan, src, dst, spatial - 1);
+  if (spatial == 2) result.rows = plan.axis(src, dst, 0);
+  result.columns = plan.axis(src, dst, spatial - 1);
   return result;
 }
 

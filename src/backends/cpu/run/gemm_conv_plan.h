@@ -9,11 +9,7 @@
 namespace tessera::backends::cpu {
 
 struct GemmConvGeometry {
-  struct Axis {
-    std::int64_t src_size = 1, dst_size = 1;
-    std::int64_t kernel = 1, stride = 1, dilation = 1, pad = 0;
-  };
-  Axis rows, columns;
+  ConvAxis rows, columns;
   std::int64_t images = 1, group = 1;
   std::int64_t src_channels = 1, dst_channels = 1;  // of one group
 

@@ -141,11 +141,7 @@ Status check_plane_conv(const artefact::KernelSpec& spec, const ConvPlan& plan) 
   const auto refuse = [&](const std::string& text) {
     return fail(ErrorCode::kUnimplemented, op + ": " + text);
   };
-  if (rank > 4) return refuse(fmt::format("expected rank 3 or 4, found {}", rank));
-  if (!is_constant(spec, plan.weights_operand))
-    return refuse("input 'W': expected a constant, found one computed at run time");
-  if (is_constant(spec, plan.src_operand))
-    return refuse("input 'X': expected one computed at run time, found a constant");
+  TESSERA_TRY(check_own_conv(spec, plan));
   const auto out = spec.outputs[0].shape[1].constant();
   if (numel(plan.weight_dims) == 0 || plan.group < 1 || !out || *out % plan.group != 0)
     return refuse(fmt::format("expected channels in {} groups, found weights {}", plan.group,
