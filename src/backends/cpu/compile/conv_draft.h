@@ -1,8 +1,8 @@
 #pragma once
 
 // What the ways to run a convolution share: "onednn.conv" (conv_offers.cpp), "simd.conv"
-// (plane_conv_offers.cpp), "simd.gemm_conv" (gemm_conv_offers.cpp) and "simd.depthwise_conv"
-// (depthwise_conv_offers.cpp).
+// (plane_conv_offers.cpp), "simd.gemm_conv" (gemm_conv_offers.cpp), "simd.winograd_conv"
+// (winograd_conv_offers.cpp) and "simd.depthwise_conv" (depthwise_conv_offers.cpp).
 
 #include "backends/cpu/compile/families.h"
 #include "backends/cpu/run/conv_plan.h"
@@ -34,6 +34,12 @@ void finish_plane_conv(SpecDraft& draft);
 // "simd.gemm_conv", channels last; a refusal where it cannot take the convolution.
 Offers offer_gemm_conv(const OfferRequest& request, double product_flops);
 void finish_gemm_conv(SpecDraft& draft);
+
+// "simd.winograd_conv" in tiles of 4 and of 2, channels last; a refusal where it cannot take the
+// convolution.
+Offers offer_winograd_conv(const OfferRequest& request);
+// Transforms and packs its weights.
+void finish_winograd_conv(SpecDraft& draft, const Candidate& candidate);
 
 // "simd.depthwise_conv" where the convolution has one channel in each group; a refusal where it
 // cannot take that.

@@ -170,7 +170,7 @@ Offers offer_conv(const OfferRequest& request) {
   std::vector<Candidate> own;
   for (Offers some :
        {offer_plane_conv(request, *plan, flops, alone), offer_gemm_conv(request, flops),
-        offer_depthwise_conv(request, *plan, flops)}) {
+        offer_winograd_conv(request), offer_depthwise_conv(request, *plan, flops)}) {
     std::move(some.candidates.begin(), some.candidates.end(), std::back_inserter(own));
     if (offers.refusal.empty()) offers.refusal = std::move(some.refusal);
   }
@@ -193,6 +193,10 @@ Status finish_conv(SpecDraft& draft, const Candidate& candidate) {
   }
   if (candidate.kernel == "simd.gemm_conv") {
     finish_gemm_conv(draft);
+    return {};
+  }
+  if (candidate.kernel == "simd.winograd_conv") {
+    finish_winograd_conv(draft, candidate);
     return {};
   }
   const OperandRef weights = operand_ref(draft.spec, step_input(draft.spec.steps[0], 1));

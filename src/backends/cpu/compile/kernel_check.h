@@ -4,6 +4,7 @@
 // result compared with the reference kernels.
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -55,6 +56,8 @@ class Bench {
   // Values of inputs: [low, high); integers from 0 to high - 1; bytes of every value.
   float low = -1;
   float high = 1;
+  // Of the middle element of each fp32 input, where it is given.
+  std::optional<float> middle;
 
  private:
   void check_candidate(const Candidate& candidate, const std::vector<Tensor>& inputs,

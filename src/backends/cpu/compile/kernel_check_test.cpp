@@ -195,6 +195,8 @@ std::vector<Tensor> Bench::random_inputs(const SymbolBindings& point) {
         default: static_cast<std::uint8_t*>(tensor.mutable_data())[i] = random.chance(0.5) ? 1 : 0;
       }
     }
+    if (middle && value.type.dtype == DType::kFp32 && tensor.numel() > 0)
+      static_cast<float*>(tensor.mutable_data())[tensor.numel() / 2] = *middle;
     result.push_back(std::move(tensor));
   }
   return result;

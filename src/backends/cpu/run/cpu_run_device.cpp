@@ -23,6 +23,7 @@ constexpr std::array kLoaders = {
     Loader{"onednn.conv", 1, cpu::load_conv},
     Loader{"simd.conv", 1, cpu::load_plane_conv},
     Loader{"simd.gemm_conv", 1, cpu::load_gemm_conv},
+    Loader{"simd.winograd_conv", 1, cpu::load_winograd_conv},
     Loader{"simd.depthwise_conv", 1, cpu::load_depthwise_conv},
     Loader{"onednn.matmul", 1, cpu::load_product},
     Loader{"simd.product", 1, cpu::load_panel_product},

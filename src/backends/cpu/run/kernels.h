@@ -15,6 +15,9 @@ Result<std::unique_ptr<LoadedKernel>> load_plane_conv(const artefact::KernelSpec
 // gemm_conv_kernel.cpp: "simd.gemm_conv", a Conv by own code, channels last.
 Result<std::unique_ptr<LoadedKernel>> load_gemm_conv(const artefact::KernelSpec& spec,
                                                      Constants constants);
+// winograd_conv_kernel.cpp: "simd.winograd_conv", a Conv of a 3 x 3 window, channels last.
+Result<std::unique_ptr<LoadedKernel>> load_winograd_conv(const artefact::KernelSpec& spec,
+                                                         Constants constants);
 // depthwise_conv_kernel.cpp: "simd.depthwise_conv", one channel in each group, channels-last.
 Result<std::unique_ptr<LoadedKernel>> load_depthwise_conv(const artefact::KernelSpec& spec,
                                                           Constants constants);
