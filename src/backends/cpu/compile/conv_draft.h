@@ -36,7 +36,7 @@ Offers offer_gemm_conv(const OfferRequest& request, double product_flops);
 void finish_gemm_conv(SpecDraft& draft);
 
 // "simd.winograd_conv" in tiles of 4 and of 2, channels last; a refusal where it cannot take the
-// convolution.
+// convolution, or where the user asks for exact algorithms.
 Offers offer_winograd_conv(const OfferRequest& request);
 // Transforms and packs its weights.
 void finish_winograd_conv(SpecDraft& draft, const Candidate& candidate);

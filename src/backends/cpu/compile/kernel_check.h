@@ -56,6 +56,8 @@ class Bench {
   // Values of inputs: [low, high); integers from 0 to high - 1; bytes of every value.
   float low = -1;
   float high = 1;
+  // What the offers ask for besides fp32; threads are given apart.
+  OfferOptions options;
   // Of the middle element of each fp32 input, where it is given.
   std::optional<float> middle;
 

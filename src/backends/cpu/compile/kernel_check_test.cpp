@@ -156,9 +156,9 @@ ir::WorkItem Bench::item() const {
 }
 
 Offers Bench::offers(const SymbolBindings& point, int threads) {
-  OfferOptions options;
-  options.threads = threads;
-  return compiler_->offers(item(), point, options);
+  OfferOptions wanted = options;
+  wanted.threads = threads;
+  return compiler_->offers(item(), point, wanted);
 }
 
 std::vector<Tensor> Bench::random_inputs(const SymbolBindings& point) {

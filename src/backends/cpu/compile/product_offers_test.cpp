@@ -121,6 +121,29 @@ TEST(PanelProduct, PacksColumnsThatAreNotConstant) {
   }
 }
 
+// Weights stored as bf16 where the user permits that: half of their bytes, each off by at most one
+// part in 256.
+TEST(PanelProduct, StoresWeightsAsBf16WherePermitted) {
+  for (const bool gemm : {false, true}) {
+    SCOPED_TRACE(gemm);
+    Bench bench;
+    const auto x = bench.input("x", {Dim::symbol("m"), 600});
+    const auto w = bench.random_constant("w", gemm ? Dims{70, 600} : Dims{600, 70});
+    const auto b = bench.random_constant("b", {70});
+    bench.output(bench.op(
+        "Tanh", {gemm ? bench.op("Gemm", {x, w, b}, attributes({{"transB", std::int64_t{1}}}))
+                      : bench.op("Add", {bench.op("MatMul", {x, w}), b})}));
+    EXPECT_EQ(bench.check({{"m", 1}}, {{{"m", 1}}, {{"m", 2}}, {{"m", 40}}}, 3e-5), 2U);
+    bench.options.precisions.push_back(DType::kBf16);
+    EXPECT_EQ(bench.check({{"m", 1}}, {{{"m", 1}}, {{"m", 3}}, {{"m", 40}}}, 0.05), 3U);
+    const Offers offers = bench.offers({{"m", 1}});
+    const Candidate& narrow = offers.candidates.at(1);
+    EXPECT_EQ(narrow.options.at("bf16_weights"), 1);
+    EXPECT_EQ(narrow.compute_dtype, DType::kBf16);
+    EXPECT_EQ(offers.candidates.at(2).packed_bytes - narrow.packed_bytes, 600 * 70 * 2);
+  }
+}
+
 TEST(PanelProduct, LeavesATransposedAToTheLibrary) {
   Bench bench;
   const auto a = bench.input("a", {6, 5});

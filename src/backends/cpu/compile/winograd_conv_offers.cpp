@@ -63,6 +63,10 @@ Candidate candidate_of(const SpecDraft& laid, const InstanceDims& dims,
 
 Offers offer_winograd_conv(const OfferRequest& request) {
   const auto& spec = request.draft.spec;
+  if (request.options.exact)
+    return refuse(
+        fmt::format("{}: expected an algorithm with no wider error bound, found Winograd's",
+                    spec.steps[0].op_type));
   const Dims& dst = request.dims.outputs[0];
   const Layout last = Layout::channels_last(static_cast<int>(dst.size()));
   const auto laid = conv_in_layouts(request.draft, {last, last});

@@ -82,6 +82,15 @@ TEST(WinogradConvEpilogue, KeepsWhatIsNotFiniteWhereItBelongs) {
   }
 }
 
+TEST(WinogradConvOffers, NoneWhereExactAlgorithmsAreAskedFor) {
+  Bench bench;
+  bench.output(bench.op(
+      "Conv", {bench.input("x", {1, 16, 12, 12}), bench.random_constant("w", {16, 16, 3, 3})}));
+  EXPECT_EQ(own_candidates(bench, {}), 2U);
+  bench.options.exact = true;
+  EXPECT_EQ(own_candidates(bench, {}), 0U);
+}
+
 TEST(WinogradConvOffers, LeavesOtherWindows) {
   using Ints = std::vector<std::int64_t>;
   const auto candidates = [](Dims weights, const ops::Attributes& with) {

@@ -39,7 +39,8 @@ class PanelProductInstance final : public KernelInstance {
   void choose_cut(int threads);
   [[nodiscard]] Piece piece(std::int64_t index) const;
   void run_piece(const ExecuteArgs& args, const Piece& piece, float* scratch) const;
-  void run_block(const ExecuteArgs& args, std::int64_t item, const float* panels, ChunkRange rows,
+  template <typename T>  // of what B is stored in
+  void run_block(const ExecuteArgs& args, std::int64_t item, const T* panels, ChunkRange rows,
                  ChunkRange columns, float* scratch) const;
   [[nodiscard]] bool packs() const {
     return !is_constant(anchor_.spec, anchor_.plan.product.b_operand);
@@ -131,13 +132,13 @@ Status PanelProductInstance::build(int threads) {
 }
 
 // Some rows of a matrix with some columns, and what stands behind them.
-void PanelProductInstance::run_block(const ExecuteArgs& args, std::int64_t item,
-                                     const float* panels, ChunkRange rows, ChunkRange columns,
-                                     float* scratch) const {
+template <typename T>
+void PanelProductInstance::run_block(const ExecuteArgs& args, std::int64_t item, const T* panels,
+                                     ChunkRange rows, ChunkRange columns, float* scratch) const {
   const ProductPlan& plan = anchor_.plan.product;
   const float* bias = plan.epilogue.bias ? anchor_.operand(*plan.epilogue.bias, args) : nullptr;
   const std::int64_t first = item * rows_ * columns_;  // of the matrix of the result
-  PanelProduct product;
+  PanelProductOf<T> product;
   product.rows = rows.end - rows.begin;
   product.panel_stride = depth_ * kProductColumns;
   product.columns = columns.end - columns.begin;
@@ -181,19 +182,25 @@ void PanelProductInstance::run_piece(const ExecuteArgs& args, const Piece& piece
   const ProductPlan& plan = anchor_.plan.product;
   const float* b = anchor_.operand(plan.b_operand, args);
   for (std::int64_t item = piece.batch.begin; item < piece.batch.end; ++item) {
-    const float* panels = b + piece.columns.begin * depth_;
-    if (packs()) {
+    const auto multiply = [&](const auto* panels) {
+      for (std::int64_t row = piece.rows.begin; row < piece.rows.end; row += kBlockRows)
+        run_block(args, item, panels, {row, std::min(piece.rows.end, row + kBlockRows)},
+                  piece.columns, scratch);
+    };
+    const std::int64_t first = piece.columns.begin * depth_;
+    if (anchor_.plan.bf16_weights) {
+      multiply(reinterpret_cast<const std::uint16_t*>(b) + first);
+    } else if (!packs()) {
+      multiply(b + first);
+    } else {
       float* packed = scratch + tail_floats_;
       const std::int64_t column_stride = plan.transpose_b ? depth_ : 1;
       pack_panels(
           b + b_begin_[static_cast<std::size_t>(item)] + piece.columns.begin * column_stride,
           plan.transpose_b ? 1 : columns_, column_stride, depth_,
           piece.columns.end - piece.columns.begin, packed);
-      panels = packed;
+      multiply(packed);
     }
-    for (std::int64_t row = piece.rows.begin; row < piece.rows.end; row += kBlockRows)
-      run_block(args, item, panels, {row, std::min(piece.rows.end, row + kBlockRows)},
-                piece.columns, scratch);
   }
 }
 
@@ -231,7 +238,15 @@ Result<PanelProductPlan> plan_panel_product(const artefact::KernelSpec& spec, Co
 
 Result<std::unique_ptr<LoadedKernel>> load_panel_product(const artefact::KernelSpec& spec,
                                                          Constants constants) {
-  TESSERA_ASSIGN(PanelProductPlan plan, plan_panel_product(spec, constants));
+  // The plan is of the weights that ONNX has.
+  artefact::KernelSpec meant = spec;
+  const OperandRef weights =
+      spec.steps.empty() ? OperandRef{} : operand_ref(spec, step_input(spec.steps[0], 1));
+  const bool bf16_weights = weights.kind == OperandRef::Kind::kConstant &&
+                            spec.constants[weights.index].dtype == DType::kBf16;
+  if (bf16_weights) meant.constants[weights.index].dtype = DType::kFp32;
+  TESSERA_ASSIGN(PanelProductPlan plan, plan_panel_product(meant, constants));
+  plan.bf16_weights = bf16_weights;
   const ProductPlan& product = plan.product;
   const Layout wanted =
       is_constant(spec, product.b_operand) ? panel_weights_layout(product.transpose_b) : Layout{};

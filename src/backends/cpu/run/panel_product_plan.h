@@ -14,6 +14,7 @@ Layout panel_weights_layout(bool transpose_b);
 struct PanelProductPlan {
   ProductPlan product;
   PanelEpilogue epilogue;
+  bool bf16_weights = false;  // they are stored as bf16, and multiplied as fp32
 };
 
 // Errors: constants that are no matrix, an A that is transposed.

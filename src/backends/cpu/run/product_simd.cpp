@@ -29,10 +29,20 @@ constexpr std::size_t panels_for(std::size_t rows) {
   return std::clamp<std::size_t>(kMaxRows / rows, 1, 4);
 }
 
+HWY_INLINE hn::Vec<D> load(const float* from) {
+  return hn::LoadU(D(), from);
+}
+HWY_INLINE hn::Vec<D> load(const std::uint16_t* from) {
+  const hn::Rebind<std::uint16_t, D> narrow;
+  const hn::Rebind<std::uint32_t, D> bits;
+  return hn::BitCast(D(), hn::ShiftLeft<16>(hn::PromoteTo(bits, hn::LoadU(narrow, from))));
+}
+
 // Where a tile lies: its rows of A, its first panel, and where it starts from and goes to.
+template <typename T>
 struct Tile {
   const float* const* a = nullptr;
-  const float* panel = nullptr;
+  const T* panel = nullptr;
   const float* start = nullptr;
   std::int64_t start_stride = 0;
   float* c = nullptr;
@@ -41,8 +51,8 @@ struct Tile {
 };
 
 // R rows of P panels. Every loop over sums is unrolled: one that is not would keep them in memory.
-template <std::size_t R, std::size_t P>
-HWY_INLINE void tile(const PanelProduct& product, const Tile& at) {
+template <std::size_t R, std::size_t P, typename T>
+HWY_INLINE void tile(const PanelProductOf<T>& product, const Tile<T>& at) {
   const D d;
   constexpr std::size_t kCount = P * kVectors;
   hn::Vec<D> sum[R][kCount];
@@ -53,7 +63,7 @@ HWY_INLINE void tile(const PanelProduct& product, const Tile& at) {
     for (std::size_t v = 0; v < kCount; ++v)
       sum[r][v] = at.start == nullptr ? hn::Zero(d) : hn::LoadU(d, at.start + first + v * kLanes);
   }
-  const float* b = at.panel;
+  const T* b = at.panel;
   const float* const* rows = at.a;
   for (std::int64_t segment = 0; segment < product.segments; ++segment, rows += product.rows) {
     const float* a[R];
@@ -63,9 +73,8 @@ HWY_INLINE void tile(const PanelProduct& product, const Tile& at) {
       hn::Vec<D> values[kCount];
 #pragma GCC unroll 16
       for (std::size_t v = 0; v < kCount; ++v)
-        values[v] =
-            hn::LoadU(d, b + static_cast<std::int64_t>(v / kVectors) * product.panel_stride +
-                             v % kVectors * kLanes);
+        values[v] = load(b + static_cast<std::int64_t>(v / kVectors) * product.panel_stride +
+                         v % kVectors * kLanes);
 #pragma GCC unroll 16
       for (std::size_t r = 0; r < R; ++r) {
         const auto scale = hn::Set(d, a[r][k]);
@@ -100,8 +109,8 @@ HWY_INLINE void tile(const PanelProduct& product, const Tile& at) {
 
 // Columns [first, first + columns) of a panel, by way of a tile of all of them. `at` lies where the
 // first one does.
-template <std::size_t R>
-void ragged_tile(const PanelProduct& product, const Tile& at, std::int64_t first,
+template <std::size_t R, typename T>
+void ragged_tile(const PanelProductOf<T>& product, const Tile<T>& at, std::int64_t first,
                  std::int64_t columns) {
   float sums[R * static_cast<std::size_t>(kProductColumns)] = {};
   float addends[R * static_cast<std::size_t>(kProductColumns)] = {};
@@ -118,33 +127,33 @@ void ragged_tile(const PanelProduct& product, const Tile& at, std::int64_t first
     each_row(addends, [&](std::int64_t r, float* row) {
       std::copy_n(at.addend + r * at.c_stride, columns, row);
     });
-  tile<R, 1>(product, {at.a, at.panel, sums, kProductColumns, sums, kProductColumns,
-                       at.addend == nullptr ? nullptr : addends});
+  tile<R, 1, T>(product, {at.a, at.panel, sums, kProductColumns, sums, kProductColumns,
+                          at.addend == nullptr ? nullptr : addends});
   each_row(sums, [&](std::int64_t r, const float* row) {
     std::copy_n(row, columns, at.c + r * at.c_stride);
   });
 }
 
-template <std::size_t R, std::size_t P>
-void row_tile(const PanelProduct& product, std::int64_t row, std::int64_t column) {
+template <std::size_t R, std::size_t P, typename T>
+void row_tile(const PanelProductOf<T>& product, std::int64_t row, std::int64_t column) {
   const float* start =
       product.start == nullptr ? nullptr : product.start + row * product.start_stride + column;
   const std::int64_t place = row * product.c_stride + column;
-  const Tile at{product.a + row,
-                product.panels + column / kProductColumns * product.panel_stride,
-                start,
-                product.start_stride,
-                product.c + place,
-                product.c_stride,
-                product.addend == nullptr ? nullptr : product.addend + place};
+  const Tile<T> at{product.a + row,
+                   product.panels + column / kProductColumns * product.panel_stride,
+                   start,
+                   product.start_stride,
+                   product.c + place,
+                   product.c_stride,
+                   product.addend == nullptr ? nullptr : product.addend + place};
   const std::int64_t count = std::min(product.columns - column, kProductColumns - product.skipped);
-  if (count < kProductColumns) return ragged_tile<R>(product, at, product.skipped, count);
-  tile<R, P>(product, at);
+  if (count < kProductColumns) return ragged_tile<R, T>(product, at, product.skipped, count);
+  tile<R, P, T>(product, at);
 }
 
 // Tiles of R rows, the rest in lower ones that are about as high as each other.
-template <std::size_t R, std::size_t P>
-std::int64_t rows_down(const PanelProduct& product, std::int64_t row, std::int64_t column) {
+template <std::size_t R, std::size_t P, typename T>
+std::int64_t rows_down(const PanelProductOf<T>& product, std::int64_t row, std::int64_t column) {
   if constexpr (R > 1) {
     const std::int64_t left = product.rows - row;
     const auto high = static_cast<std::int64_t>(R);
@@ -159,8 +168,8 @@ std::int64_t rows_down(const PanelProduct& product, std::int64_t row, std::int64
 }
 
 // As many panels at once as fill the registers for all rows.
-template <std::size_t P>
-void panel_groups(const PanelProduct& product, std::int64_t column) {
+template <std::size_t P, typename T>
+void panel_groups(const PanelProductOf<T>& product, std::int64_t column) {
   constexpr std::size_t kRows = std::max<std::size_t>(1, kMaxRows / P);
   constexpr auto kWidth = static_cast<std::int64_t>(P) * kProductColumns;
   for (; column + kWidth <= product.columns || (P == 1 && column < product.columns);
@@ -169,14 +178,16 @@ void panel_groups(const PanelProduct& product, std::int64_t column) {
   if constexpr (P > 1) panel_groups<P - 1>(product, column);
 }
 
-void run(const PanelProduct& product);
+template <typename T>
+void run(const PanelProductOf<T>& product);
 
 // The columns of the first panel, then those of the others.
-void run_skipping(const PanelProduct& product) {
-  PanelProduct first = product;
+template <typename T>
+void run_skipping(const PanelProductOf<T>& product) {
+  PanelProductOf<T> first = product;
   first.columns = std::min(product.columns, kProductColumns - product.skipped);
   panel_groups<1>(first, 0);
-  PanelProduct rest = product;
+  PanelProductOf<T> rest = product;
   rest.skipped = 0;
   rest.panels += product.panel_stride;
   rest.columns -= first.columns;
@@ -186,12 +197,20 @@ void run_skipping(const PanelProduct& product) {
   run(rest);
 }
 
-void run(const PanelProduct& product) {
+template <typename T>
+void run(const PanelProductOf<T>& product) {
   if (product.skipped > 0) return run_skipping(product);
   if (product.rows == 1) return panel_groups<panels_for(1)>(product, 0);
   if (product.rows == 2) return panel_groups<panels_for(2)>(product, 0);
   if (product.rows == 3) return panel_groups<panels_for(3)>(product, 0);
   panel_groups<1>(product, 0);
+}
+
+void run_fp32(const PanelProduct& product) {
+  run(product);
+}
+void run_bf16(const Bf16PanelProduct& product) {
+  run(product);
 }
 
 }  // namespace HWY_NAMESPACE
@@ -201,10 +220,14 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace tessera::backends::cpu {
 
-HWY_EXPORT(run);
+HWY_EXPORT(run_fp32);
+HWY_EXPORT(run_bf16);
 
 void panel_rows_product(const PanelProduct& product) {
-  HWY_DYNAMIC_DISPATCH(run)(product);
+  HWY_DYNAMIC_DISPATCH(run_fp32)(product);
+}
+void panel_rows_product(const Bf16PanelProduct& product) {
+  HWY_DYNAMIC_DISPATCH(run_bf16)(product);
 }
 
 void pack_panels(const float* b, std::int64_t depth_stride, std::int64_t column_stride,

@@ -27,13 +27,15 @@ struct PanelRange {
 // c[r][j] = start[r][j] + the sum over k < segments * depth of a[r][k] * b[k][j], for each r < rows
 // and j < columns. A row of A lies in segments of `depth` elements. Strides in floats. Each sum is
 // taken in the order of k, whatever the number of rows. Behind it the addend's element is added,
-// and the value kept in the range; a NaN stays one.
-struct PanelProduct {
+// and the value kept in the range; a NaN stays one. T is what B is stored in: float, or the bits of
+// bf16 numbers, which are read as fp32.
+template <typename T>
+struct PanelProductOf {
   const float* const* a = nullptr;  // a[s * rows + r]: segment s of row r
   std::int64_t rows = 0;
   std::int64_t segments = 1;
   std::int64_t depth = 0;
-  const float* panels = nullptr;  // from the first of the depth on
+  const T* panels = nullptr;  // from the first of the depth on
   std::int64_t panel_stride = 0;
   std::int64_t columns = 0;
   std::int64_t skipped = 0;       // columns of the first panel that come before the first one
@@ -44,6 +46,9 @@ struct PanelProduct {
   const float* addend = nullptr;      // lies as c does; null: none
   const PanelRange* range = nullptr;  // null: any value
 };
+using PanelProduct = PanelProductOf<float>;
+using Bf16PanelProduct = PanelProductOf<std::uint16_t>;
 void panel_rows_product(const PanelProduct& product);
+void panel_rows_product(const Bf16PanelProduct& product);
 
 }  // namespace tessera::backends::cpu

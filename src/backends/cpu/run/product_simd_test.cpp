@@ -7,6 +7,8 @@
 #include <limits>
 #include <vector>
 
+#include "base/float_convert.h"
+
 namespace tessera::backends::cpu {
 namespace {
 
@@ -53,6 +55,38 @@ TEST(PanelRowsProduct, BeginsAndEndsInsideOfPanels) {
   const std::vector<float> a = {1, -2, 3, 0, 2, 1, -1, 4};
   for (const std::int64_t first : {0, 3, 15, 16, 20})
     for (const std::int64_t columns : {1, 5, 13, 16, 20}) product_of(a, first, columns, nullptr);
+}
+
+// Panels of bf16 numbers give exactly what their values in fp32 give, of every width.
+TEST(PanelRowsProduct, ReadsBf16AsItsValues) {
+  constexpr std::int64_t kDepth = 5;
+  for (const std::int64_t rows : {1, 2, 3, 7}) {
+    for (const std::int64_t columns : {3, 16, 70}) {
+      std::vector<float> a(static_cast<std::size_t>(rows * kDepth));
+      for (std::size_t i = 0; i < a.size(); ++i) a[i] = static_cast<float>(i % 11) - 4.5F;
+      std::vector<std::uint16_t> narrow(static_cast<std::size_t>(panel_elements(kDepth, columns)));
+      std::vector<float> wide(narrow.size());
+      for (std::size_t i = 0; i < narrow.size(); ++i) {
+        narrow[i] = fp32_to_bf16(static_cast<float>(i % 23) * 0.37F - 3);
+        wide[i] = bf16_to_fp32(narrow[i]);
+      }
+      std::vector<const float*> starts;
+      for (std::int64_t r = 0; r < rows; ++r) starts.push_back(a.data() + r * kDepth);
+      const auto multiply = [&](const auto& panels, auto product) {
+        std::vector<float> c(static_cast<std::size_t>(rows * columns));
+        product.a = starts.data();
+        product.rows = rows;
+        product.depth = kDepth;
+        product.panels = panels.data();
+        product.panel_stride = kDepth * kProductColumns;
+        product.columns = product.c_stride = columns;
+        product.c = c.data();
+        panel_rows_product(product);
+        return c;
+      };
+      EXPECT_EQ(multiply(narrow, Bf16PanelProduct()), multiply(wide, PanelProduct()));
+    }
+  }
 }
 
 TEST(PanelRowsProduct, KeepsARangeAndLetsNaNsThrough) {
