@@ -160,9 +160,11 @@ Result<Json> work(const Options& options) {
                  runtime::Executor::create(program, {.threads = options.threads, .trace = true}));
   TESSERA_TRY(tools::bind_inputs(*executor, inputs));
   const std::string& caches = program->image().manifest.at("option.caches");
-  Prices prices(*program, options.threads,
-                caches == to_string(plan::CacheState::kResident) ? plan::CacheState::kResident
-                                                                 : plan::CacheState::kStreamed);
+  const auto state = plan::find_cache_state(caches);
+  if (!state)
+    return fail(ErrorCode::kInvalidArgument,
+                fmt::format("caches: expected a state that prices know, found '{}'", caches));
+  Prices prices(*program, options.threads, *state);
   Runs runs(*executor);
   for (int round = 0; round < options.rounds; ++round) {
     prices.take_round();
