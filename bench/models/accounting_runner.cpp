@@ -7,7 +7,7 @@
 //
 // In each round every kernel gets the samples of one round, then the artefact runs so often and so
 // long at least; the first run does not count. The answer, the last line:
-//   {"version":, "caches": "resident" or "streamed", "total_us": [of each run], "parts_us":
+//   {"version":, "caches": "resident", "shared" or "streamed", "total_us": [of each run], "parts_us":
 //   {"compute":
 //    [of each run], "layout":, "copy":, "sync":}, "instructions": [{"label":, "category":,
 //    "device":, "kernel": "" or its name, "method": of the plan, "region": of the method,
@@ -18,6 +18,7 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -28,6 +29,7 @@
 #include "artefact/read/reader.h"
 #include "backends/registry_run/registry_run.h"
 #include "base/statistics.h"
+#include "compiler/seen_run.h"
 #include "compiler/timed_kernel.h"
 #include "io/npz.h"
 #include "runnable.h"
@@ -50,44 +52,57 @@ struct Options {
   double seconds = 0.3;
 };
 
-// Every kernel of the plan, once.
+// Every instruction that runs a kernel, at the sizes that a run has.
 class Prices {
  public:
-  Prices(const runtime::LoadedProgram& program, int threads, plan::CacheState caches)
+  Prices(const runtime::LoadedProgram& program, const compiler::SeenRun& seen, int threads,
+         plan::CacheState caches)
       : surroundings_(threads, caches) {
-    for (const auto& method : program.plan().methods) {
-      for (const auto& instruction : method.instructions) {
-        if (instruction.kernel == UINT32_MAX || kernels_.contains(instruction.kernel)) continue;
-        const artefact::KernelSpec& spec = program.image().kernels[instruction.kernel];
-        std::vector<std::span<const std::byte>> constants;
-        for (const std::uint32_t segment : spec.constant_segments)
-          constants.push_back(program.segment(segment));
-        auto timed = compiler::TimedKernel::create(
-            program.device(instruction.device), *program.kernel(instruction.kernel), spec,
-            std::move(constants), program.method().priced_at, surroundings_);
-        // One whose sizes only the run decides has none.
-        kernels_[instruction.kernel] = timed ? *std::move(timed) : nullptr;
-      }
+    for (const auto& [place, call] : seen.calls) {
+      const auto& method = program.plan().methods[place.first];
+      const auto& instruction = method.instructions[place.second];
+      if (instruction.kernel == UINT32_MAX) continue;
+      const artefact::KernelSpec& spec = program.image().kernels[instruction.kernel];
+      std::vector<std::span<const std::byte>> constants;
+      for (const std::uint32_t segment : spec.constant_segments)
+        constants.push_back(program.segment(segment));
+      const bool is_loose = std::ranges::any_of(instruction.outputs, [&](std::uint32_t buffer) {
+        return method.buffers[buffer].is_dynamic;
+      });
+      // Calls of one kernel are alike where sizes are known before the run.
+      const Place key = is_loose ? place : Place{UINT32_MAX, instruction.kernel};
+      keys_[place] = key;
+      if (kernels_.contains(key)) continue;
+      auto timed = compiler::TimedKernel::create(
+          program.device(instruction.device), *program.kernel(instruction.kernel), spec,
+          std::move(constants), {call.dims, call.operands, is_loose}, surroundings_);
+      // One that does not run on drawn data has none.
+      kernels_[key] = timed ? *std::move(timed) : nullptr;
     }
   }
 
   void take_round() {
-    for (const auto& [number, kernel] : kernels_)
+    for (const auto& [key, kernel] : kernels_)
       if (kernel != nullptr && !kernel->is_done()) kernel->take_samples();
   }
 
-  Result<std::map<std::uint32_t, plan::CostEntry>> entries() {
-    std::map<std::uint32_t, plan::CostEntry> entries;
-    for (const auto& [number, kernel] : kernels_) {
+  Result<std::map<Place, plan::CostEntry>> entries() {
+    std::map<Place, plan::CostEntry> entries;
+    std::map<Place, plan::CostEntry> of_kernels;
+    for (const auto& [key, kernel] : kernels_) {
       if (kernel == nullptr) continue;
-      TESSERA_ASSIGN(entries[number], kernel->entry());
+      TESSERA_ASSIGN(of_kernels[key], kernel->entry());
     }
+    for (const auto& [place, key] : keys_)
+      if (const auto found = of_kernels.find(key); found != of_kernels.end())
+        entries[place] = found->second;
     return entries;
   }
 
  private:
   compiler::Surroundings surroundings_;
-  std::map<std::uint32_t, std::unique_ptr<compiler::TimedKernel>> kernels_;
+  std::map<Place, Place> keys_;  // of instructions, in `kernels_`
+  std::map<Place, std::unique_ptr<compiler::TimedKernel>> kernels_;
 };
 
 // What the traces of all runs say.
@@ -160,9 +175,21 @@ Result<Json> work(const Options& options) {
                  runtime::Executor::create(program, {.threads = options.threads, .trace = true}));
   TESSERA_TRY(tools::bind_inputs(*executor, inputs));
   const std::string& caches = program->image().manifest.at("option.caches");
-  Prices prices(*program, options.threads,
-                caches == to_string(plan::CacheState::kResident) ? plan::CacheState::kResident
-                                                                 : plan::CacheState::kStreamed);
+  const auto state = plan::find_cache_state(caches);
+  if (!state)
+    return fail(ErrorCode::kInvalidArgument,
+                fmt::format("caches: expected a state that prices know, found '{}'", caches));
+  std::vector<Tensor> values;
+  for (const auto& decl : program->method().inputs) {
+    const auto given =
+        std::ranges::find_if(inputs, [&](const auto& entry) { return entry.first == decl.name; });
+    if (given == inputs.end())
+      return fail(ErrorCode::kFailedPrecondition, fmt::format("input '{}' is missing", decl.name));
+    values.push_back(given->second);
+  }
+  TESSERA_ASSIGN(const auto seen, compiler::see_run(program, values, {.threads = options.threads}));
+  if (seen.ended) return tl::unexpected(*seen.ended);
+  Prices prices(*program, seen, options.threads, *state);
   Runs runs(*executor);
   for (int round = 0; round < options.rounds; ++round) {
     prices.take_round();
@@ -176,7 +203,7 @@ Result<Json> work(const Options& options) {
                {"instructions", Json::array()}};
   for (auto& [place, instruction] : runs.instructions()) {
     const auto& planned = program->plan().methods[place.first].instructions[place.second];
-    const auto entry = entries.find(planned.kernel);
+    const auto entry = entries.find(place);
     instruction["method"] = place.first;
     instruction["region"] = planned.region;
     instruction["price_us"] = entry == entries.end() ? Json() : Json(entry->second.time_us);

@@ -39,8 +39,11 @@ std::int64_t touched_bytes(const ir::Graph& graph, const SymbolBindings& point) 
 }
 
 plan::CacheState cache_state(std::int64_t touched_bytes, std::span<const CacheLevel> caches) {
-  const bool fits = !caches.empty() && touched_bytes <= caches.back().size_bytes;
-  return fits ? plan::CacheState::kResident : plan::CacheState::kStreamed;
+  if (caches.empty() || touched_bytes > caches.back().size_bytes)
+    return plan::CacheState::kStreamed;
+  // The last level serves all cores; those before it are their own.
+  const bool is_shared = caches.size() > 1 && touched_bytes > caches[caches.size() - 2].size_bytes;
+  return is_shared ? plan::CacheState::kShared : plan::CacheState::kResident;
 }
 
 }  // namespace tessera::compiler

@@ -1,6 +1,6 @@
 #pragma once
 
-// Whether the caches hold what a model touches: in which state its kernels run, and are priced.
+// Which caches hold what a model touches: in which state its kernels run, and are priced.
 
 #include <cstdint>
 #include <span>

@@ -26,11 +26,16 @@ TEST(TouchedBytes, ConstantsOnceAndTheLargestOperands) {
   EXPECT_EQ(touched_bytes(graph, {}), constant_bytes) << "sizes that are not known";
 }
 
-TEST(CacheState, WarmWhereTheLargestCacheHoldsIt) {
-  const std::vector<CacheLevel> caches = {{"L2", 100}, {"L3", 800}};
-  EXPECT_EQ(cache_state(800, caches), CacheState::kResident);
+TEST(CacheState, NamesTheCachesThatHoldIt) {
+  const std::vector<CacheLevel> caches = {{"L1", 10}, {"L2", 100}, {"L3", 800}};
+  EXPECT_EQ(cache_state(100, caches), CacheState::kResident);
+  EXPECT_EQ(cache_state(101, caches), CacheState::kShared);
+  EXPECT_EQ(cache_state(800, caches), CacheState::kShared);
   EXPECT_EQ(cache_state(801, caches), CacheState::kStreamed);
   EXPECT_EQ(cache_state(1, {}), CacheState::kStreamed);
+  const std::vector<CacheLevel> one = {{"L1", 10}};
+  EXPECT_EQ(cache_state(10, one), CacheState::kResident);
+  EXPECT_EQ(cache_state(11, one), CacheState::kStreamed);
 }
 
 }  // namespace

@@ -7,10 +7,12 @@
 #include <memory>
 
 #include "backends/registry_compile/registry_compile.h"
+#include "backends/registry_run/registry_run.h"
 #include "base/file.h"
 #include "base/hash.h"
 #include "base/machine_facts.h"
 #include "base/processors.h"
+#include "compiler/assumed_sizes.h"
 #include "compiler/cache_state.h"
 #include "compiler/emit.h"
 #include "compiler/evidence.h"
@@ -22,6 +24,7 @@
 #include "import/import.h"
 #include "ir/flatten.h"
 #include "ir/infer.h"
+#include "ir/late_sizes.h"
 #include "ir/text.h"
 #include "passes/canonical_text.h"
 #include "passes/op_counts.h"
@@ -92,6 +95,10 @@ class Compilation {
   void prepare_pricer(plan::Target& target, plan::Pricer& pricer);
   Status check_requirements(const plan::Target& target) const;
   Status plan_cpu_alone(const std::vector<ir::Cover>& covers, const SymbolBindings& point);
+  Result<SymbolBindings> choose_point(const std::vector<ir::Cover>& covers);
+  Result<AssumedSizes> look_at_run(const std::vector<ir::Cover>& covers,
+                                   const SymbolBindings& point);
+  void report_assumptions(const SymbolBindings& point);
   Status save_prices();
   void fill_manifest(const plan::Target& target);
   void describe_model();
@@ -105,6 +112,7 @@ class Compilation {
   ContentHash saved_hash_;                 // of the table as the file has it
   Clock::time_point saved_at_ = Clock::now();
   plan::CacheState caches_ = plan::CacheState::kResident;  // in which kernels are priced
+  AssumedSizes assumed_;                                   // where only the run decides sizes
   std::unique_ptr<Measurer> measurer_;
   std::string cpu_entry_ = "cpu";  // of --devices: with measured rates, where the user gave some
   Compiled result_;
@@ -187,7 +195,56 @@ Status Compilation::save_prices() {
   return {};
 }
 
+// At a guess, the model is compiled for the processor and run once: it shows the sizes.
+Result<AssumedSizes> Compilation::look_at_run(const std::vector<ir::Cover>& covers,
+                                              const SymbolBindings& point) {
+  std::vector<std::string> absent;
+  TESSERA_ASSIGN(plan::Target target, open_target({cpu_entry_}, true, absent, cpu_entry_));
+  plan::CostTable no_prices;
+  plan::Pricer pricer(target, no_prices, options_.threads, point);
+  CompileOptions options;
+  options.threads = options_.threads;
+  options.cancel = options_.cancel;
+  TESSERA_ASSIGN(const auto planned, plan_method(module_, flat_, covers, target, pricer, options));
+  artefact::ProgramImage image;
+  TESSERA_TRY(Emitter(image, target).emit("main", module_, flat_, planned->lowered, point));
+  TESSERA_ASSIGN(const auto program,
+                 runtime::LoadedProgram::create(std::move(image), "", backends::make_run_device));
+  return assume_sizes(flat_.graph, program, options_.threads, options_.cancel);
+}
+
+Result<SymbolBindings> Compilation::choose_point(const std::vector<ir::Cover>& covers) {
+  TESSERA_ASSIGN(SymbolBindings point, price_point(module_, flat_.graph, options_.shapes));
+  if (ir::find_late_sizes(flat_.graph).nodes.empty()) return point;
+  auto assumed = look_at_run(covers, point);
+  if (options_.cancel.stop_requested()) return fail(ErrorCode::kCancelled, "stopped");
+  if (assumed)
+    assumed_ = *std::move(assumed);
+  else
+    assumed_.gap = assumed.error().to_string();
+  return price_point(module_, flat_.graph, options_.shapes, assumed_.symbols);
+}
+
+void Compilation::report_assumptions(const SymbolBindings& point) {
+  auto& options = result_.report.options;
+  for (const auto& [symbol, size] : point) options["priced_at." + symbol] = std::to_string(size);
+  for (const std::string& symbol : late_symbols(flat_.graph)) {
+    const auto seen = assumed_.symbols.find(symbol);
+    const auto size = point.find(symbol);
+    if (size == point.end()) continue;
+    const bool is_seen = seen != assumed_.symbols.end() && seen->second == size->second;
+    options["assumed." + symbol] =
+        fmt::format("{}, {}", size->second, is_seen ? "seen in a run" : "a guess");
+  }
+  for (const auto& [id, dims] : assumed_.dims)
+    options["assumed." + flat_.graph.value(id).name] =
+        fmt::format("[{}], seen in a run", tessera::to_string(dims));
+  if (!assumed_.gap.empty())
+    result_.report.near_misses.push_back({"sizes that only the run decides", {}, assumed_.gap});
+}
+
 void Compilation::prepare_pricer(plan::Target& target, plan::Pricer& pricer) {
+  pricer.set_assumed(assumed_.dims);
   pricer.set_runs_per_load(options_.runs_per_load);
   if (options_.measure == plan::MeasureMode::kOff) return;
   auto progress = [this](double share) {
@@ -195,6 +252,7 @@ void Compilation::prepare_pricer(plan::Target& target, plan::Pricer& pricer) {
   };
   measurer_ = std::make_unique<Measurer>(target, options_.threads, caches_,
                                          options_.measure_seconds, options_.cancel, progress);
+  measurer_->set_operands(assumed_.operands);
   pricer.set_measure(options_.measure, [this](std::span<const plan::PriceRequest> requests,
                                               const SymbolBindings& point) {
     // A run that ends by force loses little. Where the file cannot be written, the end says so.
@@ -247,6 +305,7 @@ Status Compilation::plan_cpu_alone(const std::vector<ir::Cover>& covers,
   std::vector<std::string> absent;
   TESSERA_ASSIGN(plan::Target target, open_target({cpu_entry_}, true, absent, cpu_entry_));
   plan::Pricer pricer(target, table_, options_.threads, point, caches_);
+  pricer.set_assumed(assumed_.dims);
   pricer.set_runs_per_load(options_.runs_per_load);
   auto planned = plan(target, pricer, covers, /*quiet=*/true);
   if (!planned)
@@ -338,9 +397,8 @@ Result<Compiled> Compilation::run() {
   for (std::string& reason : absent)
     result_.report.near_misses.push_back({"device left out", {}, std::move(reason)});
   TESSERA_TRY(load_prices());
-  TESSERA_ASSIGN(const SymbolBindings point, price_point(module_, flat_.graph, options_.shapes));
-  for (const auto& [symbol, size] : point)
-    result_.report.options["priced_at." + symbol] = std::to_string(size);
+  TESSERA_ASSIGN(const SymbolBindings point, choose_point(covers));
+  report_assumptions(point);
   caches_ = cache_state(touched_bytes(flat_.graph, point), data_caches(allowed_processors()));
   result_.report.options["caches"] = std::string(plan::to_string(caches_));
   plan::Pricer pricer(target, table_, options_.threads, point, caches_);

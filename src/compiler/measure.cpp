@@ -5,7 +5,9 @@
 #include <algorithm>
 #include <vector>
 
+#include "backends/compile_common/spec_builder.h"
 #include "backends/registry_run/registry_run.h"
+#include "compiler/drawn.h"
 #include "compiler/timed_kernel.h"
 
 namespace tessera::compiler {
@@ -73,6 +75,35 @@ Status Measurer::check_budget() const {
   return {};
 }
 
+Result<RunValue> Measurer::operand(const ir::WorkItem& item, ir::ValueId id,
+                                   const SymbolBindings& point) const {
+  const ir::Value& value = item.graph->value(id);
+  if (value.kind == ir::ValueKind::kConstant)
+    return RunValue::of(Tensor::copy_of(value.constant.view()));
+  if (operands_ != nullptr)
+    if (const auto known = operands_->find(id); known != operands_->end()) return known->second;
+  TESSERA_ASSIGN(const Dims dims, backends::dims_at(item, id, point));
+  TESSERA_ASSIGN(Tensor drawn, drawn_tensor(value.type.dtype, dims, 1));
+  return RunValue::of(std::move(drawn));
+}
+
+Result<TimedCall> Measurer::call_of(const plan::PriceRequest& request,
+                                    const artefact::KernelSpec& spec,
+                                    const SymbolBindings& point) const {
+  if (request.item == nullptr || !request.item->is_late) {
+    TESSERA_ASSIGN(TimedCall call, call_at(spec, point));
+    call.is_loose = request.item != nullptr && request.item->is_loose;
+    return call;
+  }
+  TimedCall call;
+  for (std::size_t i = 0; i < request.item->inputs.size(); ++i) {
+    if (!request.candidate->inputs[i]) continue;
+    TESSERA_ASSIGN(call.operands.emplace_back(),
+                   operand(*request.item, request.item->inputs[i], point));
+  }
+  return call;
+}
+
 Result<std::unique_ptr<Measurer::Candidate>> Measurer::prepare(const plan::PriceRequest& request,
                                                                const SymbolBindings& point) {
   TESSERA_TRY(check_budget());
@@ -92,8 +123,9 @@ Result<std::unique_ptr<Measurer::Candidate>> Measurer::prepare(const plan::Price
     candidate->size_bytes += constant.nbytes();
   }
   TESSERA_ASSIGN(candidate->loaded, run->load(spec, constants));
+  TESSERA_ASSIGN(TimedCall call, call_of(request, spec, point));
   TESSERA_ASSIGN(candidate->timed, TimedKernel::create(*run, *candidate->loaded, spec, constants,
-                                                       point, surroundings_));
+                                                       std::move(call), surroundings_));
   candidate->size_bytes += candidate->timed->operand_bytes();
   return candidate;
 }

@@ -13,6 +13,7 @@
 
 #include "backends/run_interface.h"
 #include "compiler/surroundings.h"
+#include "compiler/timed_kernel.h"
 #include "plan/price.h"
 
 namespace tessera::compiler {
@@ -31,6 +32,10 @@ class Measurer {
            std::stop_token cancel, std::function<void(double)> progress);
   ~Measurer();
 
+  // What the runs of nodes that decide sizes read, by value; where nothing is known of one it is
+  // drawn. Outlives this.
+  void set_operands(const std::map<ir::ValueId, RunValue>& operands) { operands_ = &operands; }
+
   // One entry for each request. Errors: budget used up, cancelled, a kernel that does not compile
   // or run.
   std::vector<Result<plan::CostEntry>> measure(std::span<const plan::PriceRequest> requests,
@@ -46,8 +51,13 @@ class Measurer {
   Result<backends::RunDevice*> run_device(std::uint32_t device);
   Result<std::unique_ptr<Candidate>> prepare(const plan::PriceRequest& request,
                                              const SymbolBindings& point);
+  Result<TimedCall> call_of(const plan::PriceRequest& request, const artefact::KernelSpec& spec,
+                            const SymbolBindings& point) const;
+  Result<RunValue> operand(const ir::WorkItem& item, ir::ValueId id,
+                           const SymbolBindings& point) const;
 
   plan::Target& target_;
+  const std::map<ir::ValueId, RunValue>* operands_ = nullptr;
   Surroundings surroundings_;
   double budget_s_;
   std::stop_token cancel_;

@@ -10,6 +10,8 @@ namespace {
 constexpr std::int64_t kDefaultSpatial = 224;
 constexpr std::int64_t kDefaultLength = 128;
 constexpr std::int64_t kDefaultLate = 16;
+constexpr std::int64_t kMaxScale = 256;       // of lengths: 32768
+constexpr std::int64_t kMaxSpatialScale = 8;  // 1792
 
 Result<const ir::Value*> find_input(const ir::Graph& graph, const std::string& name) {
   std::string known;
@@ -45,39 +47,55 @@ Status bind_stated(const ir::Module& module, const ir::Value& input, const Dims&
   return {};
 }
 
-std::int64_t default_size(std::size_t rank, std::size_t dim) {
+std::int64_t default_size(std::size_t rank, std::size_t dim, std::int64_t scale) {
   if (dim == 0) return 1;
-  return rank >= 4 && dim >= 2 ? kDefaultSpatial : kDefaultLength;
+  return rank >= 4 && dim >= 2 ? kDefaultSpatial * std::min(scale, kMaxSpatialScale)
+                               : kDefaultLength * scale;
 }
 
-bool all_sizes_hold(const ir::Graph& graph, const SymbolBindings& point) {
-  for (ir::ValueId id = 0; id < graph.value_count(); ++id)
-    if (const ValueType& type = graph.value(id).type; type.is_tensor() && type.shape)
-      if (!evaluate(*type.shape, point)) return false;
-  return true;
+// How well the sizes of a graph fit a point.
+enum class Fit : std::uint8_t {
+  kContradicts,  // one has no value
+  kNegative,     // one is below 0
+  kEmpty,        // one is 0
+  kGood,
+};
+
+Fit fit_of(const ir::Graph& graph, const SymbolBindings& point) {
+  std::int64_t smallest = 1;
+  for (ir::ValueId id = 0; id < graph.value_count(); ++id) {
+    const ValueType& type = graph.value(id).type;
+    if (!type.is_tensor() || !type.shape) continue;
+    const auto dims = evaluate(*type.shape, point);
+    if (!dims) return Fit::kContradicts;
+    if (graph.value(id).kind == ir::ValueKind::kConstant) continue;
+    for (const std::int64_t size : *dims) smallest = std::min(smallest, size);
+  }
+  return smallest < 0 ? Fit::kNegative : smallest == 0 ? Fit::kEmpty : Fit::kGood;
 }
 
 // Sizes that only the run decides, as they are assumed: a size of 1 broadcasts where another guess
 // contradicts the sizes beside it.
-void add_late_sizes(const ir::Module& module, const ir::Graph& graph, SymbolBindings& point) {
+Fit add_late_sizes(const ir::Module& module, const ir::Graph& graph, const SymbolBindings& seen,
+                   SymbolBindings& point) {
   const SymbolBindings stated = point;
-  for (const std::int64_t guess : {kDefaultLate, std::int64_t{1}}) {
-    point = stated;
-    for (const auto& [symbol, range] : module.symbols)
-      point.try_emplace(symbol, std::clamp(guess, range.min, range.max));
-    if (all_sizes_hold(graph, point)) return;
+  for (const SymbolBindings& known : {seen, SymbolBindings()}) {
+    for (const std::int64_t guess : {kDefaultLate, std::int64_t{1}}) {
+      point = stated;
+      for (const auto& [symbol, range] : module.symbols) {
+        const auto found = known.find(symbol);
+        point.try_emplace(
+            symbol, std::clamp(found == known.end() ? guess : found->second, range.min, range.max));
+      }
+      if (const Fit fit = fit_of(graph, point); fit != Fit::kContradicts) return fit;
+    }
   }
+  return Fit::kContradicts;
 }
 
-}  // namespace
-
-Result<SymbolBindings> price_point(const ir::Module& module, const ir::Graph& graph,
-                                   const std::map<std::string, Dims>& shapes) {
-  SymbolBindings point;
-  for (const auto& [name, dims] : shapes) {
-    TESSERA_ASSIGN(const ir::Value* input, find_input(graph, name));
-    TESSERA_TRY(bind_stated(module, *input, dims, point));
-  }
+// Sizes of inputs that nobody stated: the defaults, times `scale` where they are no batch.
+void add_defaults(const ir::Module& module, const ir::Graph& graph, std::int64_t scale,
+                  SymbolBindings& point) {
   for (const ir::ValueId id : graph.inputs) {
     const ValueType& type = graph.value(id).type;
     if (!type.is_tensor() || !type.shape) continue;
@@ -86,15 +104,63 @@ Result<SymbolBindings> price_point(const ir::Module& module, const ir::Graph& gr
       if (!symbol || point.contains(*symbol)) continue;
       const auto known = module.symbols.find(*symbol);
       const SymbolRange range = known == module.symbols.end() ? SymbolRange{} : known->second;
-      point[*symbol] = std::clamp(default_size(type.shape->size(), d), range.min, range.max);
+      point[*symbol] = std::clamp(default_size(type.shape->size(), d, scale), range.min, range.max);
     }
   }
-  add_late_sizes(module, graph, point);
+}
+
+// A signal of 128 samples may be shorter than a window of the model: the smallest multiple of the
+// defaults counts at which every size can be and none is 0, else at which every size can be.
+SymbolBindings complete(const ir::Module& module, const ir::Graph& graph,
+                        const SymbolBindings& stated, const SymbolBindings& seen) {
+  SymbolBindings best;
+  Fit best_fit = Fit::kContradicts;
+  for (std::int64_t scale = 1; scale <= kMaxScale; scale *= 2) {
+    SymbolBindings point = stated;
+    add_defaults(module, graph, scale, point);
+    const Fit fit = add_late_sizes(module, graph, seen, point);
+    if (best.empty() || fit > best_fit) {
+      best = std::move(point);
+      best_fit = fit;
+    }
+    if (fit == Fit::kGood) break;
+  }
+  return best;
+}
+
+}  // namespace
+
+Result<SymbolBindings> price_point(const ir::Module& module, const ir::Graph& graph,
+                                   const std::map<std::string, Dims>& shapes,
+                                   const SymbolBindings& seen) {
+  SymbolBindings point;
+  for (const auto& [name, dims] : shapes) {
+    TESSERA_ASSIGN(const ir::Value* input, find_input(graph, name));
+    TESSERA_TRY(bind_stated(module, *input, dims, point));
+  }
+  point = complete(module, graph, point, seen);
   // Again, now that every symbol has a size: a stated one may be an expression over symbols that it
   // does not determine.
   for (const auto& [name, dims] : shapes)
     TESSERA_TRY(bind_stated(module, **find_input(graph, name), dims, point));
   return point;
+}
+
+std::set<std::string> late_symbols(const ir::Graph& graph) {
+  std::set<std::string, std::less<>> of_inputs;
+  std::set<std::string, std::less<>> all;
+  const auto add = [&](const ir::Value& value, auto& symbols) {
+    if (value.type.is_tensor() && value.type.shape)
+      for (const Dim& size : *value.type.shape) size.collect_symbols(symbols);
+  };
+  for (const ir::ValueId id : graph.inputs) add(graph.value(id), of_inputs);
+  for (const auto& node : graph.nodes())
+    for (const ir::ValueId id : node->outputs)
+      if (id != ir::kNoValue) add(graph.value(id), all);
+  std::set<std::string> late;
+  for (const std::string& symbol : all)
+    if (!of_inputs.contains(symbol)) late.insert(symbol);
+  return late;
 }
 
 }  // namespace tessera::compiler

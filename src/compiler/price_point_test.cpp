@@ -47,6 +47,49 @@ TEST(PricePoint, SizesThatTheRunDecidesFitThoseBesideThem) {
   EXPECT_EQ(model.at({})->at("found"), 1) << "16 and 128 do not broadcast";
 }
 
+// Windows of 400 samples, and groups of 16 of them.
+TEST(PricePoint, DefaultsGrowUntilEverySizeCanBe) {
+  Model model;
+  ir::Graph& graph = model.module.methods[0].graph;
+  const Dim length = Dim::symbol("length");
+  graph.add_value("windows", ValueType::tensor(DType::kFp32, Shape{length - Dim(400)}));
+  EXPECT_EQ(model.at({})->at("length"), 512);
+  EXPECT_EQ(model.at({})->at("batch"), 1);
+  EXPECT_EQ(model.at({{"tokens", {1, 401}}})->at("length"), 401) << "what is stated stays";
+  graph.add_value("groups",
+                  ValueType::tensor(DType::kFp32, Shape{floordiv(length - Dim(400), Dim(160))}));
+  EXPECT_EQ(model.at({})->at("length"), 1024) << "at 512 there is none";
+}
+
+TEST(PricePoint, DefaultsStayWhereNoSizeDoes) {
+  Model model;
+  ir::Graph& graph = model.module.methods[0].graph;
+  graph.add_value("none", ValueType::tensor(DType::kFp32, Shape{0, Dim::symbol("length")}));
+  EXPECT_EQ(model.at({})->at("length"), 128) << "always empty";
+  graph.add_value("never", ValueType::tensor(DType::kFp32, Shape{Dim(-1)}));
+  EXPECT_EQ(model.at({})->at("length"), 128);
+}
+
+TEST(PricePoint, WhatARunShowedComesBeforeAGuess) {
+  Model model;
+  model.module.symbols["found"] = {0, 100};
+  model.module.symbols["left"] = {0, INT64_MAX};
+  ir::Graph& graph = model.module.methods[0].graph;
+  const Dim found = Dim::symbol("found");
+  graph.add_value("list", ValueType::tensor(DType::kFp32, Shape{found, Dim::symbol("left")}));
+  const auto at = [&](const SymbolBindings& seen) {
+    return *price_point(model.module, graph, {}, seen);
+  };
+  EXPECT_EQ(at({{"found", 7}, {"batch", 5}}).at("found"), 7);
+  EXPECT_EQ(at({{"found", 7}, {"batch", 5}}).at("batch"), 1) << "inputs are priced as ever";
+  EXPECT_EQ(at({{"found", 7}}).at("left"), 16);
+  EXPECT_EQ(at({{"found", 1000}}).at("found"), 100) << "within its range";
+  const auto both = broadcast_shapes({found}, {Dim::symbol("length")});
+  ASSERT_TRUE(both);
+  graph.add_value("both", ValueType::tensor(DType::kFp32, *both));
+  EXPECT_EQ(at({{"found", 100}}).at("found"), 1) << "100 and 128 do not broadcast";
+}
+
 TEST(PricePoint, StatedSizesHoldForEveryInput) {
   const auto point = Model().at({{"crop", {4, 3, 100, 50}}});
   ASSERT_TRUE(point) << point.error().to_string();

@@ -32,7 +32,8 @@ SamplePlan plan_samples(double time_us, plan::CacheState caches) {
     return plan;
   }
   const double least_us = std::max(time_us, kLeastSampleUs / kMaxRuns);
-  plan.runs_per_sample = static_cast<int>(std::max(1.0, std::ceil(kLeastSampleUs / least_us)));
+  if (caches == plan::CacheState::kResident)
+    plan.runs_per_sample = static_cast<int>(std::max(1.0, std::ceil(kLeastSampleUs / least_us)));
   const double sample_us = least_us * plan.runs_per_sample;
   plan.samples_per_round =
       static_cast<int>(std::clamp(std::ceil(kTotalUs / plan.rounds / sample_us), 2.0, 8.0));

@@ -21,8 +21,9 @@ struct SamplePlan {
 };
 
 // For a kernel whose warm run takes about `time_us`. Resident: samples of at least 20 us, and of
-// all together about 3 ms, at least 6 and at most 24 of them. Streamed: 9 of one run each, since
-// each costs to empty the caches. Of a kernel above 2 ms 6, above 40 ms three.
+// all together about 3 ms, at least 6 and at most 24 of them. Shared: as many of one run each.
+// Streamed: 9 of one run each, since each costs to empty the caches. Of a kernel above 2 ms 6,
+// above 40 ms three.
 SamplePlan plan_samples(double time_us, plan::CacheState caches);
 
 // The samples of one kernel in microseconds a run. `busy`: taken while others used a core.

@@ -21,6 +21,13 @@ TEST(PlanSamples, LongKernelsRunSeldom) {
   EXPECT_EQ(plan_samples(100'000, kResident), (SamplePlan{3, 1, 1, 1}));
 }
 
+TEST(PlanSamples, WhereTheCachesOfTheCoresAreEmptiedEachRunIsASample) {
+  constexpr auto kShared = plan::CacheState::kShared;
+  EXPECT_EQ(plan_samples(1, kShared), (SamplePlan{3, 3, 8, 1}));
+  EXPECT_EQ(plan_samples(250, kShared), (SamplePlan{3, 3, 4, 1}));
+  EXPECT_EQ(plan_samples(3000, kShared), (SamplePlan{3, 1, 2, 1}));
+}
+
 TEST(PlanSamples, OfStreamedKernelsEachRunIsASample) {
   constexpr auto kStreamed = plan::CacheState::kStreamed;
   EXPECT_EQ(plan_samples(1, kStreamed), (SamplePlan{3, 1, 3, 1}));

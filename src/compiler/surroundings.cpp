@@ -73,6 +73,7 @@ void Surroundings::stream_out(std::span<const std::span<const std::byte>> consta
 
 void Surroundings::hand_over(std::span<const backends::DeviceBuffer> operands,
                              std::span<const std::span<const std::byte>> constants) {
+  if (caches_ == plan::CacheState::kShared) read_others(private_bytes_, kLineBytes);
   if (caches_ == plan::CacheState::kStreamed) stream_out(constants);
   for (std::size_t i = operands.size(); i-- > 0;) {
     const backends::DeviceBuffer& operand = operands[i];

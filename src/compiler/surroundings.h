@@ -29,8 +29,9 @@ class Surroundings {
 
   void empty_caches();
 
-  // As a run leaves things before a kernel. Streamed: its constants are in memory, and all else,
-  // code and addresses of pages too, has left the caches of the cores. Then the threads wrote the
+  // As a run leaves things before a kernel. Shared: constants, code and all else have left the
+  // caches of the cores, not the one that they share. Streamed: its constants are in memory, and
+  // all else, addresses of pages too, has left the caches of the cores. Then the threads wrote the
   // pages of each operand, a page each in turn, the last operand first. Contents stay as they are.
   void hand_over(std::span<const backends::DeviceBuffer> operands,
                  std::span<const std::span<const std::byte>> constants);

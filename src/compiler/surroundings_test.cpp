@@ -23,7 +23,8 @@ TEST(Surroundings, HandingOverLeavesContentsAsTheyAre) {
   const std::vector<std::byte> weights(100, std::byte{5});
   const std::vector<std::span<const std::byte>> constants = {weights, {}};
   for (const int threads : {1, 3}) {
-    for (const CacheState caches : {CacheState::kResident, CacheState::kStreamed}) {
+    for (const CacheState caches :
+         {CacheState::kResident, CacheState::kShared, CacheState::kStreamed}) {
       Surroundings surroundings(threads, caches);
       surroundings.hand_over(operands, constants);
       surroundings.empty_caches();

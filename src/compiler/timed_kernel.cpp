@@ -3,13 +3,11 @@
 #include <sched.h>
 
 #include <chrono>
-#include <cstring>
-#include <random>
 #include <utility>
 
-#include "base/float_convert.h"
 #include "base/layout.h"
 #include "base/machine_facts.h"
+#include "compiler/drawn.h"
 
 namespace tessera::compiler {
 namespace {
@@ -27,33 +25,47 @@ double elapsed_us(Clock::time_point since) {
 // Float elements in [-1, 1], integers zero (a valid index everywhere); padding stays zero.
 void fill(std::byte* data, const artefact::TensorDecl& decl, const Dims& dims, std::uint32_t seed) {
   if (!is_float(decl.dtype)) return;
-  auto values = Tensor::zeros(DType::kFp32, dims);
-  auto cast = Tensor::zeros(decl.dtype, dims);
-  if (!values || !cast) return;
-  std::minstd_rand random(seed);
-  auto* elements = static_cast<float*>(values->mutable_data());
-  for (std::int64_t i = 0; i < values->numel(); ++i)
-    elements[i] =
-        2.0F * static_cast<float>(random()) / static_cast<float>(std::minstd_rand::max()) - 1.0F;
-  cast_elements(values->view(), cast->mutable_view(), true);
-  convert_layout(Layout::row_major(), cast->data(), decl.layout, data, decl.dtype, dims);
+  const auto drawn = drawn_tensor(decl.dtype, dims, seed);
+  if (!drawn) return;
+  convert_layout(Layout::row_major(), drawn->data(), decl.layout, data, decl.dtype, dims);
+}
+
+bool is_set(const artefact::KernelSpec& spec, const std::string& option) {
+  const auto found = spec.options.find(option);
+  return found != spec.options.end() && found->second != 0;
 }
 
 }  // namespace
 
+Result<TimedCall> call_at(const artefact::KernelSpec& spec, const SymbolBindings& point) {
+  TimedCall call;
+  for (const auto& decl : spec.inputs) {
+    TESSERA_ASSIGN(call.dims.inputs.emplace_back(), evaluate(decl.shape, point));
+  }
+  for (const auto& decl : spec.outputs) {
+    TESSERA_ASSIGN(call.dims.outputs.emplace_back(), evaluate(decl.shape, point));
+  }
+  return call;
+}
+
 Result<std::unique_ptr<TimedKernel>> TimedKernel::create(
     backends::RunDevice& device, const backends::LoadedKernel& kernel,
     const artefact::KernelSpec& spec, std::vector<std::span<const std::byte>> constants,
-    const SymbolBindings& point, Surroundings& surroundings) {
-  std::unique_ptr<TimedKernel> timed(new TimedKernel(device, std::move(constants), surroundings));
-  TESSERA_TRY(timed->make_ready(kernel, spec, point));
+    TimedCall call, Surroundings& surroundings) {
+  std::unique_ptr<TimedKernel> timed(
+      new TimedKernel(device, kernel, std::move(constants), std::move(call), surroundings));
+  timed->is_late_ = is_set(spec, "late");
+  if (timed->is_late_)
+    timed->make_late();
+  else
+    TESSERA_TRY(timed->make_ready(spec));
   TESSERA_TRY(timed->warm_up());
   return timed;
 }
 
 TimedKernel::~TimedKernel() {
   device_.release(scratch_);
-  for (const auto& operand : operands_) device_.release(operand);
+  for (const auto& operand : owned_) device_.release(operand);
 }
 
 std::int64_t TimedKernel::operand_bytes() const {
@@ -69,37 +81,54 @@ bool TimedKernel::is_done() const {
 Result<std::byte*> TimedKernel::allocate(const artefact::TensorDecl& decl, const Dims& dims) {
   TESSERA_ASSIGN(const auto buffer, device_.allocate(layout_nbytes(decl.layout, decl.dtype, dims)));
   operands_.push_back(buffer);
+  owned_.push_back(buffer);
   return buffer.data;
 }
 
 // A view lies on its operand, as the plan of memory puts it: nothing is moved.
-Status TimedKernel::make_ready(const backends::LoadedKernel& kernel,
-                               const artefact::KernelSpec& spec, const SymbolBindings& point) {
-  backends::InstanceDims dims;
+Status TimedKernel::make_ready(const artefact::KernelSpec& spec) {
   std::uint32_t seed = 1;
-  for (const auto& decl : spec.inputs) {
-    TESSERA_ASSIGN(dims.inputs.emplace_back(), evaluate(decl.shape, point));
-    TESSERA_ASSIGN(std::byte * data, allocate(decl, dims.inputs.back()));
-    fill(data, decl, dims.inputs.back(), seed++);
+  for (std::size_t i = 0; i < spec.inputs.size(); ++i) {
+    TESSERA_ASSIGN(std::byte * data, allocate(spec.inputs[i], call_.dims.inputs[i]));
+    fill(data, spec.inputs[i], call_.dims.inputs[i], seed++);
     inputs_.push_back(data);
   }
-  for (const auto& decl : spec.outputs) {
-    TESSERA_ASSIGN(dims.outputs.emplace_back(), evaluate(decl.shape, point));
-    TESSERA_ASSIGN(std::byte * data, allocate(decl, dims.outputs.back()));
-    outputs_.push_back(data);
+  for (std::size_t i = 0; i < spec.outputs.size(); ++i) {
+    const auto& decl = spec.outputs[i];
+    const bool is_made = call_.is_loose && decl.layout.is_row_major();
+    made_dtypes_.push_back(is_made ? std::optional(decl.dtype) : std::nullopt);
+    outputs_.push_back(nullptr);
+    if (is_made) continue;
+    TESSERA_ASSIGN(outputs_.back(), allocate(decl, call_.dims.outputs[i]));
   }
-  const auto view = spec.options.find("view");
-  if (view != spec.options.end() && view->second != 0 && !inputs_.empty() && outputs_.size() == 1 &&
+  if (is_set(spec, "view") && !call_.is_loose && !inputs_.empty() && outputs_.size() == 1 &&
       operands_.front().size_bytes == operands_.back().size_bytes) {
     outputs_.back() = operands_.front().data;
     device_.release(operands_.back());
     operands_.pop_back();
+    owned_.pop_back();
   }
   const auto begin = Clock::now();
-  TESSERA_ASSIGN(instance_, kernel.instantiate(dims, surroundings_.threads()));
+  std::int64_t scratch_bytes = 0;
+  if (call_.is_loose) {
+    TESSERA_ASSIGN(const auto* instance, kept_.find(kernel_, call_.dims, surroundings_.threads()));
+    scratch_bytes = instance->scratch_bytes();
+    made_.resize(outputs_.size());
+  } else {
+    TESSERA_ASSIGN(instance_, kernel_.instantiate(call_.dims, surroundings_.threads()));
+    scratch_bytes = instance_->scratch_bytes();
+  }
   prepare_us_ = elapsed_us(begin);
-  TESSERA_ASSIGN(scratch_, device_.allocate(instance_->scratch_bytes()));
+  TESSERA_ASSIGN(scratch_, device_.allocate(scratch_bytes));
   return {};
+}
+
+// Its operands are memory of their own, so they may be written as they are.
+void TimedKernel::make_late() {
+  for (const RunValue& value : call_.operands)
+    if (value.is_tensor() && value.tensor.is_defined() && value.tensor.dtype() != DType::kString)
+      operands_.push_back(
+          {static_cast<std::byte*>(const_cast<void*>(value.tensor.data())), value.tensor.nbytes()});
 }
 
 Status TimedKernel::warm_up() {
@@ -114,7 +143,32 @@ Status TimedKernel::warm_up() {
 }
 
 Status TimedKernel::execute() {
+  if (is_late_) return execute_late();
+  if (call_.is_loose) return execute_loose();
   return instance_->execute({inputs_, outputs_, scratch_.data, &surroundings_.pool()});
+}
+
+// As runtime/frame_late.cpp does it. Results live until the next call replaces them.
+Status TimedKernel::execute_loose() {
+  backends::InstanceDims dims;
+  for (const Dims& sizes : call_.dims.inputs) dims.inputs.push_back(sizes);
+  for (std::size_t i = 0; i < outputs_.size(); ++i) {
+    dims.outputs.push_back(call_.dims.outputs[i]);
+    if (!made_dtypes_[i]) continue;
+    TESSERA_ASSIGN(Tensor made, Tensor::zeros(*made_dtypes_[i], dims.outputs.back()));
+    outputs_[i] = static_cast<std::byte*>(made.mutable_data());
+    made_[i] = RunValue::of(std::move(made));
+  }
+  TESSERA_ASSIGN(auto* instance, kept_.find(kernel_, std::move(dims), surroundings_.threads()));
+  return instance->execute({inputs_, outputs_, scratch_.data, &surroundings_.pool()});
+}
+
+Status TimedKernel::execute_late() {
+  const std::vector<RunValue> operands = call_.operands;
+  std::vector<const RunValue*> pointers;
+  for (const RunValue& operand : operands) pointers.push_back(&operand);
+  TESSERA_ASSIGN(made_, kernel_.run_late(pointers, &surroundings_.pool()));
+  return {};
 }
 
 double TimedKernel::timed_run() {

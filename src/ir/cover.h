@@ -3,6 +3,7 @@
 // A cover: nodes that one kernel could run together. Proposed by the fuse stage, decided by the
 // assignment.
 
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -39,6 +40,10 @@ struct WorkItem {
   // Running it decides sizes, or it reads or makes what is no tensor of known rank
   // (ir/late_sizes.h).
   bool is_late = false;
+  // A result gets memory of its own when it is made (LateSizes::allocated).
+  bool is_loose = false;
+  // Sizes that are assumed of values whose types tell no rank; null: of none.
+  const std::map<ValueId, Dims>* assumed = nullptr;
 };
 
 WorkItem work_item(const Module& module, const Graph& graph, const Node& node);

@@ -91,6 +91,9 @@ TEST(LateSizes, ResultsOfControlFlowAreLate) {
   for (const ValueId id : late.values) names.push_back(flat.graph.value(id).name);
   EXPECT_EQ(names, (std::vector<std::string>{"y"})) << "z has the sizes of x";
   EXPECT_TRUE(late.nodes.empty());
+  for (const Block& block : flat.graph.blocks)
+    for (const ValueId id : block.results)
+      EXPECT_TRUE(late.allocated.contains(id)) << "a body gives " << flat.graph.value(id).name;
 }
 
 TEST(LateSizes, NodesThatDecideASize) {
@@ -108,6 +111,7 @@ TEST(LateSizes, NodesThatDecideASize) {
     nodes.push_back(std::string(flat.graph.find_node(id)->op->name));
   EXPECT_EQ(nodes, (std::vector<std::string>{"NonZero"})) << "the sizes of Transpose follow";
   EXPECT_EQ(late.values.size(), 2U);
+  EXPECT_EQ(late.allocated, late.values) << "there are no bodies";
 }
 
 TEST(LateSizes, ACarriedSizeIsKnownInsideOfTheBody) {

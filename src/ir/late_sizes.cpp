@@ -40,6 +40,9 @@ class Finder {
       open(node->block);
       add_node(*node);
     }
+    late_.allocated = late_.values;
+    for (const Block& block : graph_.blocks)
+      late_.allocated.insert(block.results.begin(), block.results.end());
     return std::move(late_);
   }
 

@@ -17,6 +17,8 @@ struct LateSizes {
   std::set<NodeId> nodes;    // decide sizes when they run, or hold what is no tensor of known rank
   std::set<ValueId> values;  // not known when the body that makes them starts; all those that late
                              // nodes and control flow make
+  // Get memory of their own when they are made: `values`, and what bodies give.
+  std::set<ValueId> allocated;
 };
 
 LateSizes find_late_sizes(const Graph& graph);

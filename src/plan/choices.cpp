@@ -177,6 +177,15 @@ tl::unexpected<Error> nobody_takes(const ItemOptions& entry, const Target& targe
                           node.op->qualified_name(), reasons));
 }
 
+// What the item alone does not tell: what only the run decides about it.
+void set_late(ir::WorkItem& item, const ir::LateSizes& late, const Pricer& pricer) {
+  for (const ir::NodeId id : item_nodes(item))
+    item.is_late = item.is_late || late.nodes.contains(id);
+  item.is_loose = std::ranges::any_of(item.outputs,
+                                      [&](ir::ValueId id) { return late.allocated.contains(id); });
+  item.assumed = pricer.assumed();
+}
+
 }  // namespace
 
 std::vector<ir::NodeId> item_nodes(const ir::WorkItem& item) {
@@ -206,7 +215,7 @@ Result<Choices> enumerate_choices(const ir::Module& module, const ir::Graph& gra
                       {},
                       {},
                       permitted_devices(module, *node, target, rules)};
-    entry.item.is_late = late.nodes.contains(node->id);
+    set_late(entry.item, late, pricer);
     if (node->op->structure == ops::Structure::kControlFlow)
       add_control(entry, target);
     else
@@ -218,8 +227,7 @@ Result<Choices> enumerate_choices(const ir::Module& module, const ir::Graph& gra
                       {},
                       {},
                       std::vector<bool>(target.device_count(), true)};
-    for (const ir::NodeId id : cover.nodes)
-      entry.item.is_late = entry.item.is_late || late.nodes.contains(id);
+    set_late(entry.item, late, pricer);
     for (const ir::NodeId id : cover.nodes)
       for (std::uint32_t device = 0; device < target.device_count(); ++device)
         entry.permitted[device] =

@@ -88,6 +88,25 @@ TEST(Choices, APinLeavesOneDevice) {
             (std::vector<std::string>{"cpu+acc", "acc", "cpu+acc"}));
 }
 
+// NonZero decides a size, so its result, and what is made from it, get memory when they are made.
+TEST(Choices, ItemsKnowWhatOnlyTheRunDecides) {
+  Stages stages(R"(input %x : fp32[n, 3] %i = NonZero(%x) name "a" %t = Transpose(%i) name "b"
+                   %y = Relu(%x) name "c" output %t output %y)",
+                {{"n", 2}, {"nonzero", 1}});
+  for (const auto& [symbol, range] : stages.module.symbols) stages.point.try_emplace(symbol, 4);
+  auto& device = stages.devices.add("cpu");
+  const backends::TensorForm whole{Layout::row_major(), DType::kInt64};
+  device.offer("a", 1, {kPlain}, whole);
+  device.offer("b", 1, {whole}, whole);
+  device.offer("c", 1, {kPlain}, kPlain);
+  ASSERT_TRUE(stages.enumerate());
+  const auto& nodes = stages.choices.nodes;
+  ASSERT_EQ(nodes.size(), 3U);
+  EXPECT_TRUE(nodes[0].item.is_late && nodes[0].item.is_loose);
+  EXPECT_TRUE(!nodes[1].item.is_late && nodes[1].item.is_loose);
+  EXPECT_TRUE(!nodes[2].item.is_late && !nodes[2].item.is_loose);
+}
+
 TEST(Choices, ACoverMayGoWhereAllItsNodesMay) {
   Case stages;
   stages.cover({"a", "b"});

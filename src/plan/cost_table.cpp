@@ -156,7 +156,18 @@ ContentHash CostTable::content_hash() const {
 }
 
 std::string_view to_string(CacheState state) {
-  return state == CacheState::kResident ? "resident" : "streamed";
+  switch (state) {
+    case CacheState::kResident: return "resident";
+    case CacheState::kShared: return "shared";
+    case CacheState::kStreamed: return "streamed";
+  }
+  return "";
+}
+
+std::optional<CacheState> find_cache_state(std::string_view word) {
+  for (const auto state : {CacheState::kResident, CacheState::kShared, CacheState::kStreamed})
+    if (word == to_string(state)) return state;
+  return std::nullopt;
 }
 
 double round_price_us(double time_us) {

@@ -19,10 +19,12 @@ namespace tessera::plan {
 // In which state of the caches a kernel runs. Its operands were written by other threads just
 // before it in either; it is the constants, and all else, that differ.
 enum class CacheState : std::uint8_t {
-  kResident,  // the caches hold all that a run of the model touches
-  kStreamed,  // a run touches more than they hold: what the last one left is gone
+  kResident,  // the caches of the cores hold all that a run of the model touches
+  kShared,  // only the largest cache holds it: those of the cores have lost what the last run left
+  kStreamed,  // a run touches more than any holds: what the last one left is gone
 };
-std::string_view to_string(CacheState state);  // "resident", "streamed", as keys have it
+std::string_view to_string(CacheState state);  // "resident", "shared", "streamed", as keys have it
+std::optional<CacheState> find_cache_state(std::string_view word);  // the state that prints so
 
 struct CostEntry {
   double time_us = 0;    // median, in the state of the caches that the key names

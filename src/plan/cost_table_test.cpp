@@ -66,6 +66,12 @@ TEST(CostTable, KeepsTheFirstEntryUnlessToldToReplace) {
   EXPECT_EQ(table.size(), 1U);
 }
 
+TEST(CacheState, IsFoundByTheWordThatKeysHave) {
+  for (const auto state : {CacheState::kResident, CacheState::kShared, CacheState::kStreamed})
+    EXPECT_EQ(find_cache_state(to_string(state)), state);
+  EXPECT_EQ(find_cache_state("warm"), std::nullopt);
+}
+
 TEST(CostTable, HashTellsTablesApart) {
   CostTable table;
   const auto empty = table.content_hash();

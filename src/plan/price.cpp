@@ -4,11 +4,15 @@
 
 #include <algorithm>
 
+#include "backends/compile_common/spec_builder.h"
+
 namespace tessera::plan {
 namespace {
 
 constexpr double kMicrosecondsPerSecond = 1e6;
 constexpr double kBytesPerGigabyte = 1e9;
+// What memory for the results costs that is made in the call, where nothing is measured.
+constexpr double kLooseCallUs = 1;
 
 std::string form_text(const backends::TensorForm& form, const Dims& dims) {
   return fmt::format("{}/{}/{}", tessera::to_string(dims), form.layout.to_string(),
@@ -30,8 +34,8 @@ std::string program_text(const ir::WorkItem& item) {
   return text;
 }
 
-Dims dims_or_empty(const std::optional<Shape>& shape, const SymbolBindings& point) {
-  auto dims = evaluate(shape.value_or(Shape()), point);
+Dims dims_or_empty(const ir::WorkItem& item, ir::ValueId id, const SymbolBindings& point) {
+  auto dims = backends::dims_at(item, id, point);
   return dims ? *std::move(dims) : Dims();
 }
 
@@ -64,7 +68,7 @@ std::string Pricer::key_of(const PriceRequest& request) const {
     const ir::Graph& graph = *request.item->graph;
     for (std::size_t i = 0; i < request.item->inputs.size(); ++i) {
       const ir::Value& value = graph.value(request.item->inputs[i]);
-      const Dims dims = dims_or_empty(value.type.shape, point_);
+      const Dims dims = dims_or_empty(*request.item, request.item->inputs[i], point_);
       const auto& form = request.candidate->inputs[i];
       key += (form ? form_text(*form, dims)
                    : fmt::format("{}/baked/{}", tessera::to_string(dims),
@@ -74,16 +78,17 @@ std::string Pricer::key_of(const PriceRequest& request) const {
     key += "->";
     for (std::size_t i = 0; i < request.item->outputs.size(); ++i)
       key += form_text(request.candidate->outputs[i],
-                       dims_or_empty(graph.value(request.item->outputs[i]).type.shape, point_)) +
+                       dims_or_empty(*request.item, request.item->outputs[i], point_)) +
              ",";
   } else {
-    const Dims dims = dims_or_empty(request.shape, point_);
+    const Dims dims = evaluate(request.shape, point_).value_or(Dims());
     key += "|convert|" + form_text(request.from, dims) + "->" + form_text(request.to, dims);
   }
   key += "|";
   for (const auto& [name, value] : request.candidate->options)
     key += fmt::format("{}={},", name, value);
   key += fmt::format("|threads={},cache={}", threads_, to_string(caches_));
+  if (request.item != nullptr && request.item->is_loose) key += ",results=own";
   for (const auto& [name, value] : device.identity()) key += fmt::format(",{}={}", name, value);
   return key;
 }
@@ -113,7 +118,9 @@ void Pricer::measure(std::span<const PriceRequest> requests) {
 
 Price Pricer::price(const PriceRequest& request) {
   const auto& info = target_.info(request.device);
-  const double estimate_us = roofline_us(info.rates, *request.candidate);
+  const bool is_loose = request.item != nullptr && request.item->is_loose && !info.simulated;
+  const double estimate_us =
+      roofline_us(info.rates, *request.candidate) + (is_loose ? kLooseCallUs : 0);
   if (!is_measurable(request)) return {round_price_us(estimate_us), false, {}, 0};
   measure({&request, 1});
   Price price{round_price_us(estimate_us), false, key_of(request), 0};

@@ -54,6 +54,10 @@ class Pricer {
     measure_ = std::move(measure);
   }
 
+  // Sizes that are assumed of values whose types tell no rank; they outlive what is priced.
+  void set_assumed(const std::map<ir::ValueId, Dims>& dims) { assumed_ = &dims; }
+  [[nodiscard]] const std::map<ir::ValueId, Dims>* assumed() const { return assumed_; }
+
   // How many runs follow a load, as far as the plan is concerned; 0: loads cost nothing.
   void set_runs_per_load(double runs) { runs_per_load_ = runs; }
 
@@ -86,6 +90,7 @@ class Pricer {
   CacheState caches_;
   MeasureMode mode_ = MeasureMode::kOff;
   MeasureFn measure_;
+  const std::map<ir::ValueId, Dims>* assumed_ = nullptr;
   double runs_per_load_ = 0;
   std::size_t hits_ = 0;
   std::set<std::string> missed_;

@@ -229,6 +229,31 @@ TEST(Pricer, KeysHoldTheStateOfTheCaches) {
   EXPECT_THAT(pricer.price(priced.request()).key, HasSubstr("|threads=2,cache=streamed,"));
 }
 
+TEST(Pricer, MemoryThatTheCallMakesCosts) {
+  Priced priced;
+  priced.item.is_loose = true;
+  const Price price = priced.pricer().price(priced.request());
+  EXPECT_EQ(price.us, round_price_us(7 + 1));
+  EXPECT_THAT(price.key, HasSubstr("|threads=2,cache=resident,results=own,"));
+  Priced simulated;
+  simulated.item.is_loose = true;
+  dynamic_cast<testing::FakeDevice&>(*simulated.stages.target().devices[0])
+      .mutable_info()
+      .simulated = true;
+  EXPECT_EQ(simulated.pricer().price(simulated.request()).us, round_price_us(7))
+      << "its times are those of its profile";
+}
+
+// A value whose type tells no rank has the sizes that are assumed of it.
+TEST(Pricer, KeysHoldAssumedSizes) {
+  Priced priced;
+  const std::map<ir::ValueId, Dims> assumed = {{priced.item.outputs[0], {1, 128}}};
+  priced.stages.module.methods[0].graph.value(priced.item.outputs[0]).type.shape.reset();
+  EXPECT_THAT(priced.pricer().price(priced.request()).key, HasSubstr("->scalar/nchw/fp32,|"));
+  priced.item.assumed = &assumed;
+  EXPECT_THAT(priced.pricer().price(priced.request()).key, HasSubstr("->1x128/nchw/fp32,|"));
+}
+
 TEST(Pricer, KeysOfConversions) {
   Priced priced;
   Pricer pricer = priced.pricer();

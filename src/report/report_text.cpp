@@ -159,6 +159,22 @@ std::string explain_node(const Report& report, const NodeEntry& node) {
   return text;
 }
 
+// Sizes that only the run decides, and where each comes from.
+std::string assumptions_text(const Report& report, bool verbose) {
+  constexpr std::string_view kPrefix = "assumed.";
+  constexpr std::size_t kShown = 10;
+  std::size_t count = 0;
+  std::string text;
+  for (const auto& [key, value] : report.options) {
+    if (!key.starts_with(kPrefix)) continue;
+    if (++count <= kShown || verbose)
+      text += fmt::format("  {}: {}\n", key.substr(kPrefix.size()), value);
+  }
+  if (count == 0) return text;
+  if (count > kShown && !verbose) text += fmt::format("  ... and {} more\n", count - kShown);
+  return fmt::format("sizes that only the run decides, as priced: {}\n", count) + text;
+}
+
 }  // namespace
 
 std::string to_text(const Report& report, bool verbose, int width) {
@@ -174,6 +190,7 @@ std::string to_text(const Report& report, bool verbose, int width) {
       "alone {}\n",
       us(figures.cost_us), us(figures.lower_bound_us), figures.gap * 100,
       optional_us(figures.greedy_us), optional_us(figures.cpu_only_us));
+  text += assumptions_text(report, verbose);
   text += "placements\n" + placements_text(report, verbose, width);
   text += fmt::format("regions: {}\n", report.regions.size());
   for (const auto& region : report.regions)

@@ -55,6 +55,19 @@ TEST(ReportText, FoldsCoversUnlessVerbose) {
   EXPECT_THAT(to_text(report, true, 400), HasSubstr("\n  relu Relu npu "));
 }
 
+TEST(ReportText, NamesTheSizesThatWereAssumed) {
+  Report report = small_report();
+  EXPECT_THAT(to_text(report, false, 400), Not(HasSubstr("only the run decides")));
+  report.options["assumed.found"] = "3, seen in a run";
+  report.options["assumed.h"] = "[1x128], seen in a run";
+  EXPECT_THAT(to_text(report, false, 400),
+              HasSubstr("sizes that only the run decides, as priced: 2\n"
+                        "  found: 3, seen in a run\n  h: [1x128], seen in a run\nplacements\n"));
+  for (int i = 0; i < 20; ++i) report.options["assumed.more" + std::to_string(i)] = "16, a guess";
+  EXPECT_THAT(to_text(report, false, 400), HasSubstr("  ... and 12 more\nplacements\n"));
+  EXPECT_THAT(to_text(report, true, 400), HasSubstr("  more9: 16, a guess\nplacements\n"));
+}
+
 TEST(ReportText, SaysWhereThereIsNothing) {
   Report report = small_report();
   report.crossings.clear();

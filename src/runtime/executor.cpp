@@ -121,6 +121,7 @@ Status Executor::prepare() {
 Status Executor::run() {
   TESSERA_TRY(check_bound());
   has_run_ = false;
+  const ThreadPool::RunScope scope(shared_.pool);
   shared_.trace.events.clear();
   shared_.start_ns = now_ns();
   TESSERA_TRY(root_->run(nullptr));

@@ -14,6 +14,7 @@ namespace tessera::runtime {
 struct ExecutorOptions {
   int threads = 1;
   bool trace = false;
+  Watcher* watcher = nullptr;  // outlives the executor
 };
 
 class Executor {
@@ -58,6 +59,7 @@ class Executor {
                 ThreadPool(options.threads),
                 options.threads,
                 options.trace,
+                options.watcher,
                 {},
                 0,
                 {},

@@ -319,5 +319,49 @@ TEST(ExecutorTrace, IsEmptyUnlessAskedFor) {
   EXPECT_TRUE(session->trace().events.empty());
 }
 
+// Names what it sees before and after each instruction; ends the run before instruction `end`.
+class Log final : public Watcher {
+ public:
+  explicit Log(std::size_t end = SIZE_MAX) : end_(end) {}
+  Status before(const Frame& frame, std::size_t instruction) override {
+    if (instruction == end_) return fail(ErrorCode::kCancelled, "seen enough");
+    for (const std::uint32_t buffer : frame.method().instructions[instruction].inputs) {
+      const auto value = frame.borrow(buffer);
+      const auto* elements = static_cast<const float*>(value.tensor.data());
+      inputs.emplace_back(elements, elements + value.tensor.numel());
+    }
+    return {};
+  }
+  void after(const Frame& frame, std::size_t instruction) override {
+    for (const std::uint32_t buffer : frame.method().instructions[instruction].outputs)
+      outputs.push_back(frame.dims_of(buffer));
+  }
+  [[nodiscard]] bool wants_all_bodies() const override { return false; }
+
+  std::vector<std::vector<float>> inputs;
+  std::vector<Dims> outputs;
+
+ private:
+  std::size_t end_;
+};
+
+TEST(Watcher, SeesOperandsBeforeAndResultsAfterEachInstruction) {
+  Log log;
+  const auto session = session_of(two_temporaries(true).image, {.watcher = &log});
+  EXPECT_THAT(run_with(*session, {2}, {1, -2}), ElementsAre(2, -2));
+  EXPECT_THAT(log.inputs, ElementsAre(ElementsAre(1, -2), ElementsAre(1, -2), ElementsAre(1, 0),
+                                      ElementsAre(-1, 2)));
+  EXPECT_THAT(log.outputs, ElementsAre(Dims{2}, Dims{2}, Dims{2}));
+}
+
+TEST(Watcher, EndsARun) {
+  Log log(1);
+  const auto session = session_of(two_temporaries(true).image, {.watcher = &log});
+  const std::vector<float> x = {1, -2};
+  ASSERT_TRUE(session->bind_input("x", DType::kFp32, Dims{2}, x.data()));
+  EXPECT_EQ(error_text(session->run()), "node 'Neg': seen enough");
+  EXPECT_EQ(log.outputs.size(), 1U);
+}
+
 }  // namespace
 }  // namespace tessera::runtime

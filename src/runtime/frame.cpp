@@ -113,6 +113,18 @@ void Frame::bind_output(std::size_t index, std::byte* data, std::int64_t size_by
   pointers_changed_ = true;
 }
 
+// Whether the last run's plan fits this one. What is known around a body may change from run to
+// run.
+bool Frame::is_plan_current(const SymbolBindings* inherited) const {
+  if (dims_changed_) return false;
+  if (inherited == nullptr) return true;
+  auto size = plans_.front().first.sizes.begin();
+  return std::ranges::all_of(method_.symbols, [&](const auto& symbol) {
+    const auto found = inherited->find(symbol.first);
+    return *size++ == (found == inherited->end() ? -1 : found->second);
+  });
+}
+
 Status Frame::choose_plan(const SymbolBindings* inherited) {
   PlanKey key;
   for (const InputBinding& input : inputs_) key.dims.push_back(input.dims);
@@ -261,6 +273,13 @@ Status Frame::execute(std::size_t index) {
        .parallel = &shared_.pool});
 }
 
+Status Frame::execute_watched(std::size_t index) {
+  TESSERA_TRY(shared_.watcher->before(*this, index));
+  TESSERA_TRY(execute(index));
+  shared_.watcher->after(*this, index);
+  return {};
+}
+
 // A control instruction takes no time of its own: what its bodies do is recorded there.
 void Frame::record(std::size_t index, std::int64_t begin_ns) {
   const std::int64_t end_ns = now_ns();
@@ -272,8 +291,8 @@ void Frame::record(std::size_t index, std::int64_t begin_ns) {
 }
 
 Status Frame::make_ready(const SymbolBindings* inherited) {
-  // What is known around a body may change from run to run.
-  if (dims_changed_ || inherited != nullptr) {
+  if (!is_plan_current(inherited)) {
+    dims_changed_ = true;  // until all is there
     TESSERA_TRY(choose_plan(inherited));
     TESSERA_TRY(prepare_memory());
     dims_changed_ = false;
@@ -296,7 +315,8 @@ Status Frame::run(const SymbolBindings* inherited) {
   bind_loose_inputs();
   for (std::size_t i = 0; i < method_.instructions.size(); ++i) {
     const std::int64_t begin_ns = shared_.traced ? now_ns() : 0;
-    if (auto status = execute(i); !status) [[unlikely]]
+    if (auto status = shared_.watcher == nullptr ? execute(i) : execute_watched(i); !status)
+        [[unlikely]]
       return tl::unexpected(in_context(std::move(status).error(),
                                        fmt::format("node '{}'", method_.instructions[i].label)));
     if (shared_.traced) record(i, begin_ns);

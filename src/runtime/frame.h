@@ -17,11 +17,13 @@
 #include <vector>
 
 #include "base/run_value.h"
+#include "runtime/kept_instances.h"
 #include "runtime/loaded_program.h"
 #include "runtime/owned_buffer.h"
 #include "runtime/shape_plan.h"
 #include "runtime/thread_pool.h"
 #include "runtime/trace.h"
+#include "runtime/watcher.h"
 
 namespace tessera::runtime {
 
@@ -33,6 +35,7 @@ struct SessionShared {
   ThreadPool pool;
   int threads;  // as asked for: how work is cut, whatever the pool uses now
   bool traced;
+  Watcher* watcher;  // null: nobody looks
   Trace trace;
   std::int64_t start_ns = 0;
   OwnedBuffer scratch;
@@ -70,6 +73,9 @@ class Frame {
   [[nodiscard]] std::int64_t arena_bytes(std::size_t memory) const {
     return arenas_[memory].size_bytes();
   }
+  [[nodiscard]] const artefact::MethodImage& method() const { return method_; }
+  // The value of a buffer in host memory, lent: it lies where others write later.
+  [[nodiscard]] RunValue borrow(std::uint32_t buffer) const;
 
  private:
   struct InputBinding {
@@ -95,9 +101,6 @@ class Frame {
     std::size_t first_input = 0;
     std::size_t first_output = 0;
   };
-  // Kernels of one loose instruction, most recently used first.
-  using Instances =
-      std::list<std::pair<backends::InstanceDims, std::unique_ptr<backends::KernelInstance>>>;
   struct PlanKey {
     std::vector<Dims> dims;
     std::vector<std::int64_t> sizes;  // of inherited symbols
@@ -106,12 +109,12 @@ class Frame {
 
   Frame(SessionShared& shared, std::uint32_t method);
   void set_input(std::size_t index, std::span<const std::int64_t> dims, const std::byte* data);
-  [[nodiscard]] const artefact::MethodImage& method() const { return method_; }
   [[nodiscard]] const LoadedProgram& program() const { return *shared_.program; }
 
   // frame.cpp
   void find_loose();
   Status load_constants();
+  [[nodiscard]] bool is_plan_current(const SymbolBindings* inherited) const;
   Status choose_plan(const SymbolBindings* inherited);
   Status prepare_memory();
   Status prepare_states();
@@ -119,6 +122,7 @@ class Frame {
   void resolve_pointers();
   std::byte* resolve(std::uint32_t buffer);
   Status execute(std::size_t index);
+  Status execute_watched(std::size_t index);
   Status transfer(const artefact::Instruction& instruction, const std::byte* source,
                   std::byte* target, std::int64_t size_bytes);
   void record(std::size_t index, std::int64_t begin_ns);
@@ -129,12 +133,10 @@ class Frame {
   Status run_kernel(std::size_t index);
   Status run_late(std::size_t index);
   Status copy_loose(std::size_t index);
-  Result<backends::KernelInstance*> instance_for(std::size_t index, backends::InstanceDims dims);
   Status allocate(std::uint32_t buffer, Dims dims);
   Status set_value(std::uint32_t buffer, RunValue value);
   [[nodiscard]] Status check_made(std::uint32_t buffer) const;
   Status learn_sizes(std::uint32_t buffer, const Dims& dims);
-  [[nodiscard]] RunValue borrow(std::uint32_t buffer) const;
 
   // frame_control.cpp
   Result<Frame*> body_frame(std::size_t index, std::size_t body);
@@ -143,6 +145,7 @@ class Frame {
   void hand_over(std::uint32_t buffer, Frame& frame, std::size_t input) const;
   [[nodiscard]] RunValue take_result(std::size_t output) const;
   Status run_branch(std::size_t index);
+  Result<Frame*> run_body_of_branch(std::size_t index, std::size_t body);
   Status run_loop(std::size_t index);
   Status run_scan(std::size_t index);
   Status finish_loop(const artefact::Instruction& instruction, const Frame& frame,
@@ -170,11 +173,11 @@ class Frame {
   std::vector<Operands> operands_;
 
   bool any_loose_ = false;
-  std::vector<bool> loose_;              // per buffer
-  std::vector<bool> loose_instruction_;  // has a loose operand, or bodies
-  std::vector<Slot> slots_;              // per buffer
-  std::map<std::size_t, Instances> instances_;
-  SymbolBindings bindings_;  // kept where something is loose
+  std::vector<bool> loose_;                         // per buffer
+  std::vector<bool> loose_instruction_;             // has a loose operand, or bodies
+  std::vector<Slot> slots_;                         // per buffer
+  std::map<std::size_t, KeptInstances> instances_;  // of loose instructions
+  SymbolBindings bindings_;                         // kept where something is loose
   std::map<std::pair<std::size_t, std::size_t>, std::unique_ptr<Frame>> bodies_;
 };
 

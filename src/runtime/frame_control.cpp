@@ -155,15 +155,23 @@ Result<bool> Frame::condition(std::uint32_t buffer) const {
   return std::to_integer<int>(*data_of(buffer)) != 0;
 }
 
+Result<Frame*> Frame::run_body_of_branch(std::size_t index, std::size_t body) {
+  const Instruction& instruction = method_.instructions[index];
+  const auto& methods = program().plan().methods;
+  const std::size_t before = body == 0 ? 0 : methods[instruction.bodies[0]].inputs.size();
+  TESSERA_ASSIGN(Frame * frame, body_frame(index, body));
+  TESSERA_TRY(bind_captures(*frame, instruction, 1 + before, 0, frame->inputs_.size()));
+  TESSERA_TRY(frame->run(&bindings_));
+  return frame;
+}
+
 Status Frame::run_branch(std::size_t index) {
   const Instruction& instruction = method_.instructions[index];
   TESSERA_ASSIGN(const bool taken, condition(instruction.inputs[0]));
   const std::size_t body = taken ? 0 : 1;
-  const auto& methods = program().plan().methods;
-  const std::size_t before = taken ? 0 : methods[instruction.bodies[0]].inputs.size();
-  TESSERA_ASSIGN(Frame * frame, body_frame(index, body));
-  TESSERA_TRY(bind_captures(*frame, instruction, 1 + before, 0, frame->inputs_.size()));
-  TESSERA_TRY(frame->run(&bindings_));
+  if (shared_.watcher != nullptr && shared_.watcher->wants_all_bodies())
+    (void)run_body_of_branch(index, 1 - body);
+  TESSERA_ASSIGN(Frame * frame, run_body_of_branch(index, body));
   for (std::size_t i = 0; i < instruction.outputs.size(); ++i)
     TESSERA_TRY(set_value(instruction.outputs[i], frame->take_result(instruction.control.kept[i])));
   return {};
@@ -217,12 +225,23 @@ Status Frame::run_loop(std::size_t index) {
   TESSERA_ASSIGN(Frame * frame, body_frame(index, 0));
   const std::size_t arguments = 2 + control.carried;
   TESSERA_TRY(bind_captures(*frame, instruction, at, arguments, frame->inputs_.size() - arguments));
-  if (!goes_on || trips <= 0) own(carried);
-  for (std::int64_t trip = 0; goes_on && trip < trips; ++trip) {
+  const auto bind_iteration = [&](std::int64_t trip, std::vector<RunValue>& values) {
+    const bool is_wanted = true;
     frame->bind_input(0, scalar(DType::kInt64, &trip));
-    frame->bind_input(1, scalar(DType::kBool, &goes_on));
+    frame->bind_input(1, scalar(DType::kBool, &is_wanted));
     for (std::size_t i = 0; i < control.carried; ++i)
-      frame->bind_input(2 + i, std::move(carried[i]));
+      frame->bind_input(2 + i, std::move(values[i]));
+  };
+  if (!goes_on || trips <= 0) {
+    own(carried);
+    if (shared_.watcher != nullptr && shared_.watcher->wants_all_bodies()) {
+      auto values = carried;
+      bind_iteration(0, values);
+      (void)frame->run(&bindings_);
+    }
+  }
+  for (std::int64_t trip = 0; goes_on && trip < trips; ++trip) {
+    bind_iteration(trip, carried);
     TESSERA_TRY(frame->run(&bindings_));
     TESSERA_ASSIGN(goes_on, frame->condition(frame->method_.outputs[0].buffer));
     for (std::size_t i = 0; i < control.carried; ++i) carried[i] = frame->take_result(1 + i);

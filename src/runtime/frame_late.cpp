@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-
 #include "runtime/frame.h"
 
 namespace tessera::runtime {
@@ -11,12 +9,6 @@ namespace {
 
 using artefact::Instruction;
 using artefact::Opcode;
-
-constexpr std::size_t kInstancesKept = 4;  // of one loose instruction
-
-bool equal(const backends::InstanceDims& a, const backends::InstanceDims& b) {
-  return a.inputs == b.inputs && a.outputs == b.outputs;
-}
 
 }  // namespace
 
@@ -138,23 +130,6 @@ Status Frame::copy_loose(std::size_t index) {
                   layout_nbytes(decl.layout, decl.dtype, dims_of(from)));
 }
 
-Result<backends::KernelInstance*> Frame::instance_for(std::size_t index,
-                                                      backends::InstanceDims dims) {
-  Instances& kept = instances_[index];
-  const auto found =
-      std::ranges::find_if(kept, [&](const auto& entry) { return equal(entry.first, dims); });
-  if (found != kept.end()) {
-    kept.splice(kept.begin(), kept, found);
-  } else {
-    const auto* kernel = program().kernel(method_.instructions[index].kernel);
-    TESSERA_ASSIGN(auto made, kernel->instantiate(dims, shared_.threads));
-    TESSERA_TRY(shared_.scratch.ensure(program().memory_owner(0), made->scratch_bytes()));
-    kept.emplace_front(std::move(dims), std::move(made));
-    if (kept.size() > kInstancesKept) kept.pop_back();
-  }
-  return kept.front().second.get();
-}
-
 // A kernel whose result sizes follow from what is known by now.
 Status Frame::run_kernel(std::size_t index) {
   const Instruction& instruction = method_.instructions[index];
@@ -180,7 +155,10 @@ Status Frame::run_kernel(std::size_t index) {
     input_pointers_[at.first_input + i] = data_of(instruction.inputs[i]);
   for (std::size_t i = 0; i < instruction.outputs.size(); ++i)
     output_pointers_[at.first_output + i] = data_of(instruction.outputs[i]);
-  TESSERA_ASSIGN(backends::KernelInstance * instance, instance_for(index, std::move(dims)));
+  TESSERA_ASSIGN(backends::KernelInstance * instance,
+                 instances_[index].find(*program().kernel(instruction.kernel), std::move(dims),
+                                        shared_.threads));
+  TESSERA_TRY(shared_.scratch.ensure(program().memory_owner(0), instance->scratch_bytes()));
   return instance->execute(
       {.inputs = {input_pointers_.data() + at.first_input, instruction.inputs.size()},
        .outputs = {output_pointers_.data() + at.first_output, instruction.outputs.size()},

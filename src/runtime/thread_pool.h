@@ -23,6 +23,22 @@ class ThreadPool final : public backends::Parallel {
   ThreadPool(const ThreadPool&) = delete;
   ThreadPool& operator=(const ThreadPool&) = delete;
 
+  // From the first kernel of a run to its last, for what runs between them on the caller's thread.
+  class RunScope {
+   public:
+    explicit RunScope(ThreadPool& pool) : crew_(pool.crew_.get()) {
+      if (crew_ != nullptr) crew_->begin_run();
+    }
+    ~RunScope() {
+      if (crew_ != nullptr) crew_->end_run();
+    }
+    RunScope(const RunScope&) = delete;
+    RunScope& operator=(const RunScope&) = delete;
+
+   private:
+    WorkerCrew* crew_;
+  };
+
   [[nodiscard]] int threads() const override { return governor_.active(); }
   // Used by one thread at a time; `body` must not call run() on the same pool. Chunks are taken one
   // by one, by this thread and by workers that are free to help: it waits for no worker that has

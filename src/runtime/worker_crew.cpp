@@ -9,6 +9,7 @@ namespace tessera::runtime {
 namespace {
 
 constexpr int kSpinRounds = 4000;  // about 40 to 100 us of pauses before a worker sleeps
+constexpr int kLongestSpinRounds = 10 * kSpinRounds;  // while a run is under way
 
 void pause() {
 #if defined(__x86_64__) || defined(__i386__)
@@ -200,8 +201,11 @@ bool WorkerCrew::park(int number) {
 }
 
 bool WorkerCrew::await_opening(std::uint32_t seen) {
-  for (int round = 0; round < kSpinRounds; ++round) {
+  // Waking up takes a job of 10 us as long again: one does not sleep between the kernels of a run.
+  int without_run = 0;
+  for (int round = 0; round < kLongestSpinRounds && without_run < kSpinRounds; ++round) {
     if (opened_.load(std::memory_order_acquire) != seen) return false;
+    without_run = runs_.load(std::memory_order_relaxed) > 0 ? 0 : without_run + 1;
     pause();
   }
   sleeping_.fetch_add(1);

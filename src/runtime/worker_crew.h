@@ -43,6 +43,11 @@ class WorkerCrew {
   // one job.
   void run(Job& job, std::int64_t chunks, const Body& body);
 
+  // Of a session, in pairs: in between more jobs are likely to come soon, so that workers stay
+  // awake for longer.
+  void begin_run() { runs_.fetch_add(1, std::memory_order_relaxed); }
+  void end_run() { runs_.fetch_sub(1, std::memory_order_relaxed); }
+
   // The thread ids of the first `count` workers, in the order in which they were started.
   [[nodiscard]] std::vector<pid_t> ids(int count) const;
   [[nodiscard]] int size() const;
@@ -78,6 +83,7 @@ class WorkerCrew {
   // Jobs opened so far, modulo its size. As wide as a futex, so that one sleeper can be woken.
   std::atomic<std::uint32_t> opened_{0};
   std::atomic<int> sleeping_{0};
+  std::atomic<int> runs_{0};               // under way
   std::atomic<int> caller_processor_{-1};  // where the last job was opened
 };
 

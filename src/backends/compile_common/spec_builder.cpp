@@ -85,9 +85,13 @@ CompiledKernel build_spec(const ir::WorkItem& item, const Candidate& candidate,
 
 Result<Dims> dims_at(const ir::WorkItem& item, ir::ValueId id, const SymbolBindings& point) {
   const ir::Value& value = item.graph->value(id);
-  if (!value.type.shape)
+  if (!value.type.is_tensor() || !value.type.shape) {
+    if (item.assumed != nullptr)
+      if (const auto known = item.assumed->find(id); known != item.assumed->end())
+        return known->second;
     return fail(ErrorCode::kUnimplemented,
                 fmt::format("value '{}': its rank is unknown", value.name));
+  }
   auto dims = evaluate(*value.type.shape, point);
   if (!dims)
     return tl::unexpected(

@@ -15,7 +15,8 @@ namespace tessera::backends {
 CompiledKernel build_spec(const ir::WorkItem& item, const Candidate& candidate,
                           const DeviceInfo& device);
 
-// Dims of a value at a point. Errors: unknown rank, a symbol without a value.
+// Dims of a value at a point; of one without a rank those that the item assumes. Errors: neither is
+// known, a symbol without a value.
 Result<Dims> dims_at(const ir::WorkItem& item, ir::ValueId value, const SymbolBindings& point);
 
 // Work of all nodes at a point: flops of each, bytes of what the item as a whole reads and writes.

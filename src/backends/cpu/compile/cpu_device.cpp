@@ -198,8 +198,8 @@ class CpuDevice final : public CompileDevice {
     if (draft->spec.inputs.empty() && family != &cpu::quantize_family())
       return cpu::refuse(
           fmt::format("{}: expected an input computed at run time, found constants alone", op));
-    const auto dims =
-        item.is_late ? Result<InstanceDims>(InstanceDims{}) : cpu::dims_at(draft->spec, point);
+    const auto dims = item.is_late ? Result<InstanceDims>(cpu::late_dims(item, point))
+                                   : cpu::dims_at(draft->spec, point);
     if (!dims) return cpu::refuse(dims.error());
     Offers result = family->offer({*draft, *dims, options});
     if (result.candidates.empty() && result.refusal.empty())

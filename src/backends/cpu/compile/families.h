@@ -12,7 +12,7 @@ namespace tessera::backends::cpu {
 // What a family is asked.
 struct OfferRequest {
   const SpecDraft& draft;    // row-major
-  const InstanceDims& dims;  // at the price point; none where the draft is late
+  const InstanceDims& dims;  // at the price point; none where those of a late draft are not assumed
   const OfferOptions& options;
 };
 

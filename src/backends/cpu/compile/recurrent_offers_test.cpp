@@ -229,6 +229,34 @@ TEST(RecurrentOffers, SizesThatOnlyTheRunKnows) {
             "LSTM: input 'X': expected rank 3, found rank 2");
 }
 
+// What is assumed of sizes prices the kernel, and refuses nothing: the run decides.
+TEST(RecurrentOffers, LateOnesCostWhatTheirSizesSay) {
+  Bench bench = lstm_of(true);
+  ir::WorkItem item = bench.item();
+  item.is_late = true;
+  const auto device = make_cpu_device();
+  const auto known = device->offers(item, {}, {}).candidates.at(0);
+  item.is_late = false;
+  const auto planned = device->offers(item, {}, {}).candidates.at(0);
+  EXPECT_GT(known.flops, 0);
+  EXPECT_EQ(known.flops, planned.flops);
+  EXPECT_EQ(known.bytes_moved, planned.bytes_moved);
+
+  item.is_late = true;
+  auto& graph = const_cast<ir::Graph&>(*item.graph);
+  std::map<ir::ValueId, Dims> assumed;
+  for (const ir::ValueId id : item.inputs) {
+    if (graph.value(id).kind == ir::ValueKind::kConstant) continue;
+    graph.value(id).type.shape.reset();
+    assumed[id] = {3, 2, 5};
+  }
+  EXPECT_EQ(device->offers(item, {}, {}).candidates.at(0).flops, 0);
+  item.assumed = &assumed;
+  EXPECT_EQ(device->offers(item, {}, {}).candidates.at(0).flops, planned.flops);
+  for (auto& [id, dims] : assumed) dims = {2, 5};
+  EXPECT_EQ(device->offers(item, {}, {}).candidates.at(0).flops, 0) << "no such LSTM";
+}
+
 TEST(RecurrentOffers, LateOnesNeedConstantWeights) {
   const Bench bench = lstm_of(false);
   ir::WorkItem item = bench.item();

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <map>
 
+#include "backends/compile_common/spec_builder.h"
 #include "backends/cpu/run/elementwise_program.h"
 #include "backends/cpu/run/layout_copy.h"
 #include "backends/cpu/run/physical.h"
@@ -93,6 +94,22 @@ Result<InstanceDims> dims_at(const artefact::KernelSpec& spec, const SymbolBindi
   for (const auto& decl : spec.outputs) {
     TESSERA_ASSIGN(auto sizes, evaluate(decl.shape, point));
     dims.outputs.push_back(std::move(sizes));
+  }
+  return dims;
+}
+
+InstanceDims late_dims(const ir::WorkItem& item, const SymbolBindings& point) {
+  InstanceDims dims;
+  for (const ir::ValueId id : item.inputs) {
+    if (item.graph->value(id).kind == ir::ValueKind::kConstant) continue;
+    auto sizes = backends::dims_at(item, id, point);
+    if (!sizes) return {};
+    dims.inputs.push_back(*std::move(sizes));
+  }
+  for (const ir::ValueId id : item.outputs) {
+    auto sizes = backends::dims_at(item, id, point);
+    if (!sizes) return {};
+    dims.outputs.push_back(*std::move(sizes));
   }
   return dims;
 }

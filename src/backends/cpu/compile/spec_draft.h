@@ -29,6 +29,9 @@ Result<SpecDraft> draft_spec(const ir::WorkItem& item);
 // Sizes at a point, in the order of the spec.
 Result<InstanceDims> dims_at(const artefact::KernelSpec& spec, const SymbolBindings& point);
 
+// The same for a late item, as they are assumed; none where one is not.
+InstanceDims late_dims(const ir::WorkItem& item, const SymbolBindings& point);
+
 // Puts constant `index` into a layout, under other dims of as many elements where `dims` is given.
 void relayout_constant(SpecDraft& draft, std::size_t index, const Layout& layout,
                        const std::optional<Dims>& dims = std::nullopt);

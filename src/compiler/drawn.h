@@ -1,0 +1,16 @@
+#pragma once
+
+// Contents for tensors that nobody gave.
+
+#include <cstdint>
+
+#include "base/tensor.h"
+
+namespace tessera::compiler {
+
+// Row-major. Floats in [-1, 1] from `seed`; integers and booleans are all `integer`; strings are
+// empty. Errors: out of memory.
+Result<Tensor> drawn_tensor(DType dtype, const Dims& dims, std::uint32_t seed,
+                            std::int64_t integer = 0);
+
+}  // namespace tessera::compiler
