@@ -69,6 +69,16 @@ bool move_to_processor(int processor) {
   return true;
 }
 
+std::optional<int> leave_processor(int taken, int number) {
+  if (taken < 0 || current_processor() != taken) return std::nullopt;
+  const std::vector<int> allowed = allowed_processors();
+  const auto count = static_cast<std::ptrdiff_t>(allowed.size());
+  if (count == 1) return std::nullopt;
+  const auto here = std::ranges::find(allowed, taken) - allowed.begin();
+  const int to = allowed[static_cast<std::size_t>((here + 1 + number % (count - 1)) % count)];
+  return move_to_processor(to) ? std::optional(to) : std::nullopt;
+}
+
 std::vector<int> allowed_processors() {
   std::vector<int> processors;
   cpu_set_t mask;

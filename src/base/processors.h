@@ -22,6 +22,11 @@ int current_processor();
 // it is. False where the mask or the system forbids it.
 bool move_to_processor(int processor);
 
+// Moves the calling thread away from `taken` where it runs there: to the one that stands `number`
+// places after the next one among the allowed ones, in a circle without `taken`. Where it moved to;
+// nothing where it stays: it runs elsewhere, or no other is allowed.
+std::optional<int> leave_processor(int taken, int number);
+
 // The quota in a control group's cpu.max ("QUOTA PERIOD" in microseconds), in processors, rounded
 // up. Nothing for "max", or what is no quota.
 std::optional<int> quota_processors(std::string_view cpu_max);

@@ -1,8 +1,8 @@
 #include "runtime/worker_crew.h"
 
 #include <algorithm>
+#include <utility>
 
-#include "base/processors.h"
 #include "runtime/machine_watch.h"
 
 namespace tessera::runtime {
@@ -52,7 +52,7 @@ std::shared_ptr<WorkerCrew> WorkerCrew::of_process() {
   return crew;
 }
 
-WorkerCrew::WorkerCrew(int enough) : enough_(enough) {}
+WorkerCrew::WorkerCrew(int enough, Leave leave) : enough_(enough), leave_(std::move(leave)) {}
 
 WorkerCrew::~WorkerCrew() {
   stopping_.store(true);
@@ -162,13 +162,7 @@ bool WorkerCrew::is_another_open(const Job& job) const {
 // A thread starts, and often wakes, where the one who wants its help runs. The two then take turns
 // there beside an idle processor until the kernel balances its load: for 50 ms and more.
 void WorkerCrew::leave_caller(int number) const {
-  const int processor = current_processor();
-  if (processor < 0 || processor != caller_processor_.load(std::memory_order_relaxed)) return;
-  const std::vector<int> allowed = allowed_processors();
-  const auto here = std::ranges::find(allowed, processor) - allowed.begin();
-  const auto count = static_cast<std::ptrdiff_t>(allowed.size());
-  if (count > 1)
-    move_to_processor(allowed[static_cast<std::size_t>((here + 1 + number % (count - 1)) % count)]);
+  leave_(caller_processor_.load(std::memory_order_relaxed), number);
 }
 
 void WorkerCrew::work(Worker& worker, int number) {

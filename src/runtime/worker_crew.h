@@ -9,12 +9,14 @@
 #include <atomic>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <thread>
 #include <vector>
 
 #include "backends/run_interface.h"
+#include "base/processors.h"
 
 namespace tessera::runtime {
 
@@ -22,12 +24,15 @@ class WorkerCrew {
  public:
   using Body = backends::FunctionRef<void(std::int64_t)>;
   class Job;
+  // Called by a worker, with its number and the processor of its caller.
+  using Leave = std::function<void(int taken, int number)>;
 
   // The crew of the process, for as many workers as it has processors beside the caller's; there
   // as long as somebody holds it.
   static std::shared_ptr<WorkerCrew> of_process();
-  // `enough`: no more workers than this, unless one pool alone asks for more.
-  explicit WorkerCrew(int enough);
+  // `enough`: no more workers than this, unless one pool alone asks for more. `leave`: what a
+  // worker does when it starts, and when it was woken.
+  explicit WorkerCrew(int enough, Leave leave = &leave_processor);
   ~WorkerCrew();
   WorkerCrew(const WorkerCrew&) = delete;
   WorkerCrew& operator=(const WorkerCrew&) = delete;
@@ -70,6 +75,7 @@ class WorkerCrew {
   [[nodiscard]] bool is_another_open(const Job& job) const;
 
   const int enough_;
+  const Leave leave_;
   mutable std::mutex mutex_;  // enlist and dismiss; a run takes no lock
   std::deque<Worker> workers_;
   std::deque<Job> jobs_;  // never fewer: a worker may look at one at any time

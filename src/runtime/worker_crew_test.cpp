@@ -3,6 +3,7 @@
 
 #include "runtime/worker_crew.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -10,6 +11,7 @@
 #include <latch>
 #include <numeric>
 
+#include "runtime/machine_watch.h"
 #include "runtime/thread_pool.h"
 #include "testing/random.h"
 
@@ -114,6 +116,56 @@ TEST(WorkerCrew, OfTheProcessIsThereAsLongAsSomebodyHoldsIt) {
     crew = held;
   }
   EXPECT_TRUE(crew.expired());
+}
+
+// Whether the kernel says that a thread of this process sleeps.
+class SleepWatch {
+ public:
+  explicit SleepWatch(pid_t thread)
+      : stat_(fmt::format("/proc/self/task/{}/stat", thread).c_str()), buffer_(512) {}
+  bool sleeps() {
+    const std::string_view text = stat_.read(buffer_);  // "ID (NAME) STATE ..."
+    return text.find(") S ") != std::string_view::npos;
+  }
+
+ private:
+  ProcFile stat_;
+  std::vector<char> buffer_;
+};
+
+// Two chunks that wait for each other: the worker takes one.
+void share_a_job(WorkerCrew& crew, WorkerCrew::Job& job) {
+  std::latch both(2);
+  crew.run(job, 2, [&](std::int64_t) { both.arrive_and_wait(); });
+}
+
+// Each time that it should leave, it is put beside its caller first, until it finds itself there.
+TEST(WorkerCrew, AWorkerLeavesTheProcessorOfItsCallerWhenItStartsAndWhenItWasWoken) {
+  if (allowed_processors().size() < 2) GTEST_SKIP() << "only one processor is allowed";
+  std::atomic<int> left{0};
+  std::atomic<int> stayed{0};
+  WorkerCrew crew(1, [&](int taken, int number) {
+    std::optional<int> to;
+    for (int attempt = 0; attempt < 1000 && !to; ++attempt) {
+      move_to_processor(taken);
+      to = leave_processor(taken, number);
+    }
+    (to && *to != taken ? left : stayed).fetch_add(1);
+  });
+  WorkerCrew::Job& job = crew.enlist(1);
+  SleepWatch worker(crew.ids(1).front());
+  const auto wait_until_it_sleeps = [&] {
+    while (!worker.sleeps()) std::this_thread::yield();
+  };
+  wait_until_it_sleeps();
+  EXPECT_EQ(left.load(), 1);
+  for (int woken = 0; woken < 20; ++woken) {
+    share_a_job(crew, job);
+    EXPECT_GT(left.load(), 1 + woken);
+    wait_until_it_sleeps();
+  }
+  EXPECT_EQ(stayed.load(), 0);
+  crew.dismiss(job);
 }
 
 // Sum of the squares below `chunks`, through `pool`, against the formula.

@@ -1,4 +1,4 @@
-// Real models end to end: every stored case on the reference, on the CPU with no node left to the
+// Real models end to end: their stored cases on the reference, on the CPU with no node left to the
 // reference, and split with a simulated NPU that lacks an operator in the middle of the network.
 // The second case has other sizes: nothing is compiled anew.
 
@@ -17,6 +17,7 @@
 #include "compiler/compile.h"
 #include "io/npz.h"
 #include "runtime/executor.h"
+#include "testing/sanitizers.h"
 #include "testing/shared_data.h"
 #include "testing/temp_dir.h"
 
@@ -86,8 +87,14 @@ compiler::Compiled compile_for(const std::filesystem::path& model,
   return compiled ? *std::move(compiled) : compiler::Compiled();
 }
 
+constexpr std::size_t kAllCases = 3;
+// How many are run on the reference, and on a simulated device, which computes with its kernels:
+// under the thread sanitizer those take minutes for a batch of a few pictures.
+constexpr std::size_t kReferenceCases = testing::kThreadSanitizer ? 1 : kAllCases;
+
 // The devices on which nodes of the model were executed.
-std::set<std::string> run_all_cases(const std::string& name, artefact::ProgramImage image) {
+std::set<std::string> run_cases(const std::string& name, artefact::ProgramImage image,
+                                std::size_t most_cases) {
   std::set<std::string> devices;
   const auto program =
       runtime::LoadedProgram::create(std::move(image), "", &backends::make_run_device);
@@ -98,6 +105,7 @@ std::set<std::string> run_all_cases(const std::string& name, artefact::ProgramIm
   if (!executor) return devices;
   std::size_t cases = 0;
   for (const char* suffix : {"", "_2", "_3"}) {
+    if (cases == most_cases) break;
     const auto folder = testing::shared_dir() / "models" / name;
     const auto inputs = io::read_npz(folder / ("inputs" + std::string(suffix) + ".npz"));
     if (!inputs) break;
@@ -145,7 +153,7 @@ class RealModel : public ::testing::TestWithParam<ModelCase> {};
 TEST_P(RealModel, OnTheReference) {
   TESSERA_MODEL_OR_SKIP(model, GetParam().name);
   TESSERA_SHARED_OR_SKIP(cases, "models/" + GetParam().name + "/inputs.npz");
-  EXPECT_EQ(run_all_cases(GetParam().name, compile_for(model, {"reference"}).image),
+  EXPECT_EQ(run_cases(GetParam().name, compile_for(model, {"reference"}).image, kReferenceCases),
             std::set<std::string>{"reference"});
 }
 
@@ -154,7 +162,7 @@ TEST_P(RealModel, OnTheCpuWithNoNodeLeftToTheReference) {
   TESSERA_SHARED_OR_SKIP(cases, "models/" + GetParam().name + "/inputs.npz");
   auto compiled = compile_for(model, {"cpu"});
   expect_sound_plan(compiled.report.assignment);
-  EXPECT_EQ(run_all_cases(GetParam().name, std::move(compiled.image)),
+  EXPECT_EQ(run_cases(GetParam().name, std::move(compiled.image), kAllCases),
             std::set<std::string>{"cpu"});
 }
 
@@ -172,7 +180,7 @@ TEST_P(RealModel, SplitWithAnNpuThatLacksAnOperatorInTheMiddle) {
   expect_sound_plan(compiled.report.assignment);
   EXPECT_GT(compiled.report.regions.size(), 1U);
   EXPECT_GT(compiled.report.crossings.size(), 1U);
-  EXPECT_EQ(run_all_cases(GetParam().name, std::move(compiled.image)),
+  EXPECT_EQ(run_cases(GetParam().name, std::move(compiled.image), kReferenceCases),
             (std::set<std::string>{"cpu", "npu"}));
 }
 

@@ -1,14 +1,18 @@
 // Several sessions on several threads of the user: every result is, byte for byte, that of one
-// session alone that has as many threads. (With another number a product of the library may be cut
-// into other pieces, and these be summed in another order.) These tests are what the thread
-// sanitizer looks at first.
+// session alone that has as many threads. With another number a product of the library may be cut
+// into other pieces, and these be summed in another order: there it agrees within kRounding. These
+// tests are what the thread sanitizer looks at first.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cmath>
+#include <cstring>
 #include <filesystem>
 #include <iterator>
 #include <latch>
+#include <limits>
 #include <set>
 #include <thread>
 
@@ -30,6 +34,7 @@ using Program = std::shared_ptr<const runtime::LoadedProgram>;
 constexpr int kUsers = 4;
 constexpr int kMostThreads = 3;      // of a session
 constexpr std::int64_t kSizes = 12;  // more than a session keeps shape plans
+constexpr float kRounding = 1e-5F;   // of the largest magnitude in a result
 static_assert(kSizes > static_cast<std::int64_t>(runtime::kShapePlansKept));
 
 Result<artefact::ProgramImage> compile_image(const SessionModel& model) {
@@ -102,6 +107,25 @@ struct Subject {
 
   std::vector<std::vector<std::string>> expected_;  // by threads - 1, then as inputs
 };
+
+// By how much two results of fp32 differ, as a part of the largest magnitude in the first one;
+// infinite where they cannot be compared.
+float difference(const std::string& one, const std::string& other) {
+  if (one.size() != other.size()) return std::numeric_limits<float>::infinity();
+  std::vector<float> a(one.size() / sizeof(float));
+  std::vector<float> b(a.size());
+  std::memcpy(a.data(), one.data(), a.size() * sizeof(float));
+  std::memcpy(b.data(), other.data(), b.size() * sizeof(float));
+  float largest = std::numeric_limits<float>::min();
+  float most = 0;
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    const float apart = std::abs(a[i] - b[i]);
+    if (!std::isfinite(apart)) return std::numeric_limits<float>::infinity();
+    largest = std::max(largest, std::abs(a[i]));
+    most = std::max(most, apart);
+  }
+  return most / largest;
+}
 
 const std::vector<Subject>& subjects() {
   static const std::vector<Subject> made = [] {
@@ -178,6 +202,14 @@ TEST(Sessions, ShareTheWorkOfTheirKernels) {
               IsSupersetOf({"onednn.conv", "onednn.matmul", "onednn.pool", "simd.conv",
                             "simd.gemm_conv", "simd.depthwise_conv", "simd.product",
                             "simd.attention", "simd.recurrent", "simd.quant_conv"}));
+}
+
+TEST(Sessions, AgreeWithinRoundingWhateverTheirThreads) {
+  for (const Subject& subject : subjects())
+    for (int threads = 2; threads <= kMostThreads; ++threads)
+      for (std::size_t i = 0; i < kSizes; ++i)
+        EXPECT_LE(difference(subject.expected(1, i), subject.expected(threads, i)), kRounding)
+            << subject.model.name << ", n = " << i + 1 << ", threads = " << threads;
 }
 
 TEST(Sessions, ShareAProgram) {

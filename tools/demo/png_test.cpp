@@ -53,8 +53,9 @@ TEST(PngTest, HoldsThePixels) {
                  reinterpret_cast<const Bytef*>(chunks[1].data.data()), chunks[1].data.size()),
       Z_OK);
   rows.resize(size);
-  const std::string filter(1, '\0');
-  EXPECT_EQ(rows, filter + "\1\2\3\1\2\3\1\2\3" + filter + "\1\2\3\1\2\3\xC8\x64\x32");
+  // Each row begins with its filter, 0.
+  using namespace std::string_view_literals;
+  EXPECT_EQ(rows, "\0\1\2\3\1\2\3\1\2\3\0\1\2\3\1\2\3\xC8\x64\x32"sv);
 }
 
 TEST(PngTest, GivesTheSameBytesForTheSamePicture) {
