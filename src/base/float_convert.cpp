@@ -61,17 +61,15 @@ double to_odd_double(double value) {
   return value;
 }
 
-// The low bits of a packed integer of `bits` bits, saturated from a float.
-std::uint8_t packed_from(double value, int bits, bool is_signed) {
-  if (std::isnan(value)) return 0;
-  const double low = is_signed ? -std::ldexp(1.0, bits - 1) : 0;
-  const double high = std::ldexp(1.0, is_signed ? bits - 1 : bits) - 1;
-  const auto integer = static_cast<int>(std::clamp(std::trunc(value), low, high));
+// The low bits of a number, cut towards zero; what does not fit 64 bits has none.
+std::uint8_t packed_from(double value, int bits) {
+  const bool fits = std::fabs(value) < 0x1p63;
+  const std::int64_t integer = fits ? static_cast<std::int64_t>(value) : 0;
   return static_cast<std::uint8_t>(integer & ((1 << bits) - 1));
 }
 
 template <typename Integer>
-std::uint8_t packed_from(Integer value, int bits, bool /*is_signed*/) {
+std::uint8_t packed_from(Integer value, int bits) {
   return static_cast<std::uint8_t>(value & ((1 << bits) - 1));
 }
 
@@ -178,12 +176,11 @@ template <typename Carrier>
 void store_packed(const Target& to, std::int64_t start, std::int64_t count, const Carrier* values) {
   const DType dtype = to.view.dtype;
   const int bits = bits_of(dtype);
-  const bool is_signed = dtype == DType::kInt4 || dtype == DType::kInt2;
   for (std::int64_t i = 0; i < count; ++i) {
     const std::uint8_t pattern =
         dtype == DType::kFp4E2M1 ? static_cast<std::uint8_t>(encode_small_float(
                                        small_float_format(dtype), to_odd_double(values[i]), true))
-                                 : packed_from(values[i], bits, is_signed);
+                                 : packed_from(values[i], bits);
     packed_set(to.view.data, start + i, bits, pattern);
   }
 }

@@ -19,7 +19,7 @@ enum class E8M0Rounding : std::uint8_t { kUp, kDown, kNearest };
 
 // The 8-bit and 4-bit floats (fp8_*, fp4_e2m1, e8m0). `saturate` as ONNX Cast defines it: an
 // overflow or an infinity becomes the largest number, else infinity or NaN. fp4_e2m1 always
-// saturates, NaN to its largest number. e8m0 has no sign: a negative number becomes NaN; zero and
+// saturates, NaN to -0. e8m0 has no sign: a negative number becomes NaN; zero and
 // less than 2^-127 becomes 2^-127 where `saturate`, else NaN. Sub-byte types: the low bits.
 float small_float_to_fp32(DType dtype, std::uint8_t bits);
 std::uint8_t fp32_to_small_float(DType dtype, float value, bool saturate,
@@ -32,7 +32,8 @@ void packed_set(void* data, std::int64_t index, int bits, std::uint8_t value);
 // Casts every element as ONNX Cast (newest meaning) does; `to` has the dims of `from` (checked) and
 // does not overlap it. No strings (ops handle those) and no complex types, unless both dtypes are
 // equal. Integers wrap; floats to integers truncate towards zero. Where ONNX leaves it undefined, a
-// float out of range becomes the nearest integer of the type, and NaN 0.
+// float out of range becomes the nearest integer of the type, and NaN 0; in a type of 2 or 4 bits
+// it keeps its low bits, as an integer does.
 void cast_elements(const TensorView& from, const MutableTensorView& to, bool saturate,
                    E8M0Rounding rounding = E8M0Rounding::kUp);
 

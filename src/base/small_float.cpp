@@ -51,7 +51,7 @@ std::uint32_t nan_bits(const SmallFloatFormat& format, std::uint32_t sign) {
     case Specials::kIeee: return sign | infinity_bits(format) | (1U << (format.mantissa_bits - 1));
     case Specials::kNanAllOnes: return sign | magnitude_mask(format);
     case Specials::kNanNegativeZero: return sign_bit(format);
-    case Specials::kNone: return largest_finite(format);
+    case Specials::kNone: return sign_bit(format);
   }
   return 0;
 }

@@ -30,8 +30,8 @@ double decode_small_float(const SmallFloatFormat& format, std::uint32_t bits);
 
 // Rounds once, to nearest even. A magnitude that rounds to more than the largest finite number
 // becomes that number where `saturate`, else the infinity, else the NaN of the format; infinity as
-// well. A format without specials always saturates, and turns NaN into its largest number (as ONNX
-// Cast defines for fp4_e2m1).
+// well. A format without specials always saturates, and turns NaN into -0 (as ONNX's tests of
+// Cast expect for fp4_e2m1).
 std::uint32_t encode_small_float(const SmallFloatFormat& format, double value, bool saturate);
 
 }  // namespace tessera

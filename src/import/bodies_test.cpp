@@ -62,6 +62,143 @@ TEST(Bodies, OuterValuesBecomeCaptures) {
   EXPECT_EQ(type_of(graph, "y"), "fp32[2, 3]");
 }
 
+TEST(Bodies, StatesThatStartAsOptionalsStayOptionals) {
+  OnnxModel model(18);
+  model.input("n", kInt64, {});
+  auto& maybe = *model.graph().add_input();
+  maybe.set_name("o");
+  tessera::testing::set_tensor_type(
+      *maybe.mutable_type()->mutable_optional_type()->mutable_elem_type(), kFloat, {2});
+  model.input("x", kFloat, {2});
+  auto node = model.node("Loop", {"n", "", "o"}, {"y"}, "l");
+  auto& body = node.graph("body", "b");
+  for (const char* name : {"i", "go", "state"}) body.add_input()->set_name(name);
+  OnnxNode(body, "Identity", {"go"}, {"again"});
+  OnnxNode(body, "Neg", {"x"}, {"next"});
+  for (const char* name : {"again", "next"}) body.add_output()->set_name(name);
+  model.output("y");
+  const ir::Module module = import_model(model);
+  const ir::Graph& graph = graph_of(module);
+  EXPECT_EQ(describe_nodes(graph),
+            (std::vector<std::string>{"Loop(n, _, o) -> l/optional",
+                                      "OptionalGetElement(l/optional) -> y"}));
+  EXPECT_THAT(describe_nodes(*graph.nodes()[0]->bodies[0]),
+              ::testing::Contains("Optional(next) -> l/Optional_out"));
+  EXPECT_EQ(type_of(graph, "y"), "fp32[2]");
+}
+
+// A model of opset 8 with a Scan that adds up.
+OnnxModel batched_scan(const std::string& lengths) {
+  OnnxModel model(8);
+  model.input("n", kInt64, {3});
+  model.input("h", kFloat, {3, 2});
+  model.input("x", kFloat, {3, "t", 2});
+  auto node = model.node("Scan", {lengths, "h", "x"}, {"y", "z"}, "s");
+  node.integer("num_scan_inputs", 1);
+  auto& body = node.graph("body", "b");
+  for (const char* name : {"sum", "next"}) body.add_input()->set_name(name);
+  OnnxNode(body, "Add", {"sum", "next"}, {"total"});
+  for (const char* name : {"total", "total"}) body.add_output()->set_name(name);
+  model.output("y");
+  model.output("z");
+  return model;
+}
+
+TEST(Bodies, OfTheFirstScanRunForEachSample) {
+  const ir::Module module = import_model(batched_scan(""));
+  const ir::Graph& graph = graph_of(module);
+  EXPECT_EQ(describe_nodes(graph), (std::vector<std::string>{"Shape(x) -> s/Shape_out",
+                                                             "Squeeze(s/Shape_out) -> "
+                                                             "s/Squeeze_out",
+                                                             "Loop(s/Squeeze_out) -> y, z"}));
+  EXPECT_EQ(describe_nodes(*graph.nodes()[2]->bodies[0]),
+            (std::vector<std::string>{"Gather(h, sample) -> s/Gather_out",
+                                      "Gather(x, sample) -> s/Gather_out_1",
+                                      "Scan(s/Gather_out, s/Gather_out_1) -> s/Scan_out, "
+                                      "s/Scan_out_1",
+                                      "Identity(condition) -> s/Identity_out"}));
+  EXPECT_EQ(import_error(batched_scan("n")),
+            "node 's' (Scan): Scan: input 'sequence_lens' of version 8 is not supported");
+}
+
+TEST(Bodies, OfSequenceMapBecomeALoop) {
+  OnnxModel model(17);
+  auto& words = *model.graph().add_input();
+  words.set_name("s");
+  tessera::testing::set_tensor_type(
+      *words.mutable_type()->mutable_sequence_type()->mutable_elem_type(), kFloat, {"n"});
+  model.input("x", kFloat, {1});
+  model.input("z", kFloat, {1});
+  auto node = model.node("SequenceMap", {"s", "x"}, {"y"}, "m");
+  auto& body = node.graph("body", "b");
+  body.add_input()->set_name("element");
+  body.add_input()->set_name("offset");
+  OnnxNode(body, "Add", {"element", "offset"}, {"sum"});
+  fill_branch(body, "Mul", {"sum", "z"}, "product");
+  model.output("y");
+  const ir::Module module = import_model(model);
+  const ir::Graph& graph = graph_of(module);
+  EXPECT_EQ(describe_nodes(graph),
+            (std::vector<std::string>{"SequenceLength(s) -> m/SequenceLength_out",
+                                      "SequenceEmpty() -> m/SequenceEmpty_out",
+                                      "Loop(m/SequenceLength_out, _, m/SequenceEmpty_out) -> y"}));
+  EXPECT_EQ(describe_nodes(*graph.nodes()[2]->bodies[0]),
+            (std::vector<std::string>{
+                "SequenceAt(s, iteration) -> m/SequenceAt_out", "Add(m/SequenceAt_out, x) -> m/sum",
+                "Mul(m/sum, z) -> m/product", "Identity(condition) -> m/Identity_out",
+                "SequenceInsert(gathered, m/product) -> "
+                "m/SequenceInsert_out"}));
+  EXPECT_EQ(type_of(graph, "y"), "seq(fp32[?])");
+}
+
+TEST(Bodies, OfSequenceMapNeedASequence) {
+  OnnxModel model(17);
+  model.input("x", kFloat, {1});
+  fill_branch(model.node("SequenceMap", {"x"}, {"y"}, "m").graph("body", "b"), "Neg", {"e"}, "r");
+  model.output("y");
+  EXPECT_EQ(import_error(model),
+            "node 'm' (SequenceMap): input 'input_sequence': expected a sequence");
+}
+
+OnnxModel flex_model() {
+  OnnxModel model(26);
+  model.opset_import("ai.onnx.preview", 1);
+  model.input("q", kFloat, {1, 4, "l", 16});
+  model.input("k", kFloat, {1, 2, "s", 16});
+  model.input("v", kFloat, {1, 2, "s", 8});
+  model.output("y");
+  return model;
+}
+
+TEST(Bodies, OfFlexAttentionAreInlined) {
+  OnnxModel model = flex_model();
+  auto node = model.node("FlexAttention", {"q", "k", "v"}, {"y"}, "f", "ai.onnx.preview");
+  auto& score = node.graph("score_mod", "s");
+  score.add_input()->set_name("scores");
+  fill_branch(score, "Tanh", {"scores"}, "capped");
+  const ir::Module module = import_model(model);
+  const auto nodes = describe_nodes(graph_of(module));
+  EXPECT_THAT(nodes, ::testing::Contains(HasSubstr("Tanh(f/MatMul_out) -> f/score_mod/capped")));
+  EXPECT_THAT(nodes, ::testing::Contains(HasSubstr("Softmax(f/score_mod/capped)")));
+  EXPECT_EQ(type_of(graph_of(module), "y"), "fp32[1, 4, l, 8]");
+}
+
+TEST(Bodies, FlexAttentionWithoutAnyIsAttention) {
+  OnnxModel model = flex_model();
+  model.node("FlexAttention", {"q", "k", "v"}, {"y"}, "f", "ai.onnx.preview");
+  EXPECT_EQ(describe_nodes(graph_of(import_model(model))),
+            (std::vector<std::string>{"Attention(q, k, v) -> y"}));
+}
+
+TEST(Bodies, FlexAttentionSaysWhatDoesNotFit) {
+  OnnxModel model = flex_model();
+  auto node = model.node("FlexAttention", {"q", "k", "v"}, {"y"}, "f", "ai.onnx.preview");
+  fill_branch(node.graph("prob_mod", "p"), "Tanh", {"x"}, "capped");
+  EXPECT_EQ(import_error(model),
+            "node 'f' (ai.onnx.preview::FlexAttention): attribute 'prob_mod': expected 1 formal "
+            "inputs, found 0");
+}
+
 TEST(Bodies, CapturesGoThroughEveryLevel) {
   OnnxModel model = if_model();
   auto outer = model.node("If", {"c"}, {"y"}, "outer");

@@ -83,8 +83,8 @@ ValueType formal_type(const ops::OpSchema& op, int since_version, std::size_t in
   return type.is_tensor() ? ValueType::tensor(type.dtype, std::nullopt) : type;
 }
 
-// Types found while a body was built hold for what it declared; the node's own inference starts
-// afresh.
+}  // namespace
+
 void forget_types(ir::Graph& body) {
   for (ir::ValueId id = 0; id < body.value_count(); ++id) {
     ir::Value& value = body.value(id);
@@ -96,8 +96,6 @@ void forget_types(ir::Graph& body) {
     for (const auto& inner : node->bodies) forget_types(*inner);
   }
 }
-
-}  // namespace
 
 GraphBuilder::GraphBuilder(ir::Module& module, const Library& library, ExternalData& external)
     : module_(module),
@@ -259,6 +257,29 @@ Status GraphBuilder::add_formal_inputs(const onnx::GraphProto& proto, Scope& sco
   return {};
 }
 
+Status GraphBuilder::wrap_states(Body& body, GraphContext& context, const Pending& owner) {
+  constexpr std::size_t kFirstInput = 2;   // behind the counter and the condition
+  constexpr std::size_t kFirstOutput = 1;  // behind the condition
+  ir::Graph& graph = *body.graph;
+  for (std::size_t i = 0; i + kFirstOutput < graph.outputs.size(); ++i) {
+    if (i + kFirstInput >= owner.inputs.size() || i + kFirstInput >= graph.inputs.size()) break;
+    const ValueType& before = graph.value(graph.inputs[i + kFirstInput]).type;
+    const ValueType& after = graph.value(graph.outputs[i + kFirstOutput]).type;
+    const bool known = !after.is_tensor() || after.dtype != DType::kUndefined;
+    if (before.kind != ValueType::Kind::kOptional || !known || after.kind == before.kind) continue;
+    NewNode wrap;
+    wrap.op = ops::find_op("", "Optional");
+    wrap.name = owner.name + "/Optional";
+    wrap.inputs = {graph.outputs[i + kFirstOutput]};
+    wrap.outputs = {context.unique_value_name(wrap.name + "_out")};
+    wrap.origin = owner.origin;
+    TESSERA_ASSIGN(const auto made, emitter_.emit(context, std::move(wrap)));
+    graph.outputs[i + kFirstOutput] = made.front();
+    body.wrapped.push_back(i);
+  }
+  return {};
+}
+
 Result<GraphBuilder::Body> GraphBuilder::build_body(const onnx::GraphProto& proto, Scope& lexical,
                                                     const Pending& owner) {
   Body body;
@@ -290,6 +311,7 @@ Result<GraphBuilder::Body> GraphBuilder::build_body(const onnx::GraphProto& prot
     if (!id || *id == ir::kNoValue) return nobody_makes(output.name());
     body.graph->outputs.push_back(*id);
   }
+  if (owner.op->name == "Loop") TESSERA_TRY(wrap_states(body, context, owner));
   forget_types(*body.graph);
   body.captures = std::move(context.capture_sources);
   return body;

@@ -16,6 +16,10 @@ namespace tessera::importer {
 
 class NodeUpgrade;
 
+// Types found while a body was built hold for what it declared; the node's own inference starts
+// afresh.
+void forget_types(ir::Graph& body);
+
 class GraphBuilder {
  public:
   // All of them outlive the builder. Symbols and source nodes go to `module`.
@@ -29,6 +33,7 @@ class GraphBuilder {
   struct Body {
     std::unique_ptr<ir::Graph> graph;
     std::vector<ir::ValueId> captures;
+    std::vector<std::size_t> wrapped;  // states of a Loop that wrap_states() made optional
   };
   // A node on its way: what it is in the model, and what it became so far.
   struct Pending {
@@ -53,7 +58,27 @@ class GraphBuilder {
   Status read_hints(const onnx::GraphProto& proto, Scope& scope);
   Status finish_main(const onnx::GraphProto& proto, const ImportOptions& options, Scope& scope);
   Result<Body> build_body(const onnx::GraphProto& proto, Scope& lexical, const Pending& owner);
+  // A Loop's state that starts as an optional may go on as what is inside of one: it stays an
+  // optional here, and the Loop's result is unwrapped behind it.
+  Status wrap_states(Body& body, GraphContext& context, const Pending& owner);
+  Status unwrap_state(Pending& node, std::size_t index, ir::ValueId state);
   Status add_formal_inputs(const onnx::GraphProto& proto, Scope& scope, const Pending& owner);
+
+  // Operators whose bodies become nodes (inlined_bodies.cpp).
+  static bool has_inlined_body(const Pending& node);
+  Status build_inlined(Pending& node);
+  Status build_flex_attention(Pending& node);
+  Status build_sequence_map(Pending& node);
+  Status build_batched_scan(Pending& node);
+  Result<Body> build_scan_of_sample(const Pending& node);
+  Result<Body> build_map_step(const Pending& node, std::vector<DType>& dtypes);
+  // `value` becomes what the body of attribute `name` makes of it, where the node has one.
+  Status modify(const Pending& node, const std::string& name, ir::ValueId& value);
+  // Adds the nodes of a body to a graph, its formal inputs being `inputs`; gives its outputs. Names
+  // bear the prefix.
+  Result<std::vector<ir::ValueId>> inline_body(const BoundAttribute& body, GraphContext& context,
+                                               const std::string& prefix,
+                                               const std::vector<ir::ValueId>& inputs);
 
   // Nodes.
   Status build_nodes(const NodeList& list, Scope& scope);

@@ -108,15 +108,15 @@ TEST(ImportErrors, ModelWithoutGraphVersionsOrOpsets) {
             "expected at least one opset import (opset_import), found none");
   model.clear_ir_version();
   EXPECT_EQ(bytes_error(model.SerializeAsString()),
-            "expected an IR version from 1 to 13, found none (ir_version is missing)");
+            "expected an IR version from 1 to 14, found none (ir_version is missing)");
 }
 
 TEST(ImportErrors, VersionsFromTheFuture) {
   EXPECT_EQ(
       import_error(OnnxModel(99)),
-      "the model imports opset 99 of domain 'ai.onnx'; the newest version that is supported is 24");
+      "the model imports opset 99 of domain 'ai.onnx'; the newest version that is supported is 28");
   EXPECT_EQ(import_error(OnnxModel(17, 99)),
-            "the model has IR version 99; the newest that is supported is 13");
+            "the model has IR version 99; the newest that is supported is 14");
 }
 
 TEST(ImportErrors, OpsetImportsThatContradict) {

@@ -135,6 +135,10 @@ Status GraphBuilder::apply_hints(const onnx::NodeProto& node, Scope& scope) {
 Status GraphBuilder::build_operator(Pending node) {
   TESSERA_TRY_IN(check_first_input(*node.op, node.inputs), node.place);
   TESSERA_TRY_IN(read_attributes(node), node.place);
+  if (has_inlined_body(node)) {
+    TESSERA_TRY_IN(build_inlined(node), node.place);
+    return {};
+  }
   auto bodies = build_bodies(node);
   if (!bodies) return tl::unexpected(in_context(std::move(bodies).error(), node.place));
   NodeUpgrade upgrade(emitter_, *node.scope.context, node.name, node.origin);
@@ -200,16 +204,38 @@ Status GraphBuilder::emit_operator(Pending& node, ops::UpgradeNode upgraded,
   added.attributes = std::move(upgraded.attributes);
   added.inputs = to_values(upgraded.inputs);
   added.origin = node.origin;
+  std::vector<std::size_t> wrapped;
   for (Body& body : bodies) {
+    wrapped.insert(wrapped.end(), body.wrapped.begin(), body.wrapped.end());
     added.bodies.push_back(std::move(body.graph));
     added.captures.push_back(std::move(body.captures));
   }
   for (const std::string& name : node.outputs)
     added.outputs.push_back(name.empty() ? name : node.scope.value_name(name));
+  for (const std::size_t index : wrapped) {
+    if (index < added.outputs.size() && !added.outputs[index].empty())
+      added.outputs[index] = node.scope.context->unique_value_name(node.name + "/optional");
+  }
   TESSERA_ASSIGN(const auto outputs, emitter_.emit(*node.scope.context, std::move(added)));
   for (std::size_t i = 0; i < outputs.size(); ++i) {
     if (!node.outputs[i].empty()) node.scope.names.insert_or_assign(node.outputs[i], outputs[i]);
   }
+  for (const std::size_t index : wrapped) {
+    if (index < node.outputs.size() && !node.outputs[index].empty())
+      TESSERA_TRY(unwrap_state(node, index, outputs[index]));
+  }
+  return {};
+}
+
+Status GraphBuilder::unwrap_state(Pending& node, std::size_t index, ir::ValueId state) {
+  NewNode unwrap;
+  unwrap.op = ops::find_op("", "OptionalGetElement");
+  unwrap.name = node.name + "/OptionalGetElement";
+  unwrap.inputs = {state};
+  unwrap.outputs = {node.scope.value_name(node.outputs[index])};
+  unwrap.origin = node.origin;
+  TESSERA_ASSIGN(const auto made, emitter_.emit(*node.scope.context, std::move(unwrap)));
+  node.scope.names.insert_or_assign(node.outputs[index], made.front());
   return {};
 }
 

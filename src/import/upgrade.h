@@ -23,6 +23,9 @@ class NodeUpgrade final : public ops::UpgradeBuilder {
   // node that it built.
   Status apply(const ops::OpSchema& op, int since_version, int opset, ops::UpgradeNode& node);
 
+  // The failure of the first node() that failed.
+  [[nodiscard]] const Status& status() const { return status_; }
+
   // Whether the value came from a node of this upgrade, so that it may take the name that the model
   // gave the result.
   [[nodiscard]] bool made(ir::ValueId id) const;

@@ -18,6 +18,7 @@ std::vector<OpSchema> logic_ops();
 std::vector<OpSchema> cast_ops();
 std::vector<OpSchema> clip_ops();
 std::vector<OpSchema> identity_ops();
+std::vector<OpSchema> bit_cast_ops();
 
 // movement/
 std::vector<OpSchema> transpose_ops();
@@ -31,6 +32,9 @@ std::vector<OpSchema> rearrange_ops();
 std::vector<OpSchema> generate_ops();
 std::vector<OpSchema> select_ops();
 std::vector<OpSchema> cumulative_ops();
+std::vector<OpSchema> random_ops();
+std::vector<OpSchema> crop_pad_ops();
+std::vector<OpSchema> tensor_scatter_ops();
 
 // shape/
 std::vector<OpSchema> shape_ops();
@@ -51,6 +55,14 @@ std::vector<OpSchema> recurrent_ops();
 std::vector<OpSchema> detection_ops();
 std::vector<OpSchema> attention_ops();
 std::vector<OpSchema> rotary_embedding_ops();
+std::vector<OpSchema> linear_attention_ops();
+std::vector<OpSchema> causal_conv_ops();
+std::vector<OpSchema> deform_conv_ops();
+std::vector<OpSchema> determinant_ops();
+std::vector<OpSchema> grid_ops();
+std::vector<OpSchema> loss_ops();
+std::vector<OpSchema> roi_align_ops();
+std::vector<OpSchema> unpool_ops();
 
 // sequence/
 std::vector<OpSchema> sequence_ops();
@@ -58,6 +70,19 @@ std::vector<OpSchema> sequence_split_ops();
 std::vector<OpSchema> optional_ops();
 std::vector<OpSchema> text_ops();
 std::vector<OpSchema> regex_ops();
+std::vector<OpSchema> tfidf_ops();
+
+// signal/
+std::vector<OpSchema> window_function_ops();
+std::vector<OpSchema> fourier_ops();
+
+// ml/
+std::vector<OpSchema> label_encoder_ops();
+std::vector<OpSchema> feature_ops();
+std::vector<OpSchema> tree_ensemble_ops();
+
+// training/
+std::vector<OpSchema> optimizer_ops();
 
 // control/
 std::vector<OpSchema> control_ops();

@@ -21,6 +21,7 @@ constexpr GroupFn kGroups[] = {
     cast_ops,
     clip_ops,
     identity_ops,
+    bit_cast_ops,
     // movement
     transpose_ops,
     concat_ops,
@@ -33,6 +34,9 @@ constexpr GroupFn kGroups[] = {
     generate_ops,
     select_ops,
     cumulative_ops,
+    random_ops,
+    crop_pad_ops,
+    tensor_scatter_ops,
     // shape
     shape_ops,
     reshape_ops,
@@ -53,9 +57,27 @@ constexpr GroupFn kGroups[] = {
     optional_ops,
     text_ops,
     regex_ops,
+    tfidf_ops,
     detection_ops,
     attention_ops,
     rotary_embedding_ops,
+    linear_attention_ops,
+    causal_conv_ops,
+    deform_conv_ops,
+    determinant_ops,
+    grid_ops,
+    loss_ops,
+    roi_align_ops,
+    unpool_ops,
+    // signal
+    window_function_ops,
+    fourier_ops,
+    // ml
+    label_encoder_ops,
+    feature_ops,
+    tree_ensemble_ops,
+    // training
+    optimizer_ops,
     // control
     control_ops,
 };

@@ -9,8 +9,8 @@
 
 namespace tessera::ops {
 
-inline constexpr int kNewestOpset = 24;  // of ai.onnx; nodes in the IR have this meaning
-inline constexpr int kNewestIrVersion = 13;
+inline constexpr int kNewestOpset = 28;  // of ai.onnx; nodes in the IR have this meaning
+inline constexpr int kNewestIrVersion = 14;
 
 // The schema, or null. "ai.onnx" and "" are one domain.
 const OpSchema* find_op(std::string_view domain, std::string_view name);

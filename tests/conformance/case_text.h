@@ -23,5 +23,6 @@ std::string scalar(const std::string& name, const std::string& dtype, const std:
 void add_layer_cases(std::vector<OpCase>& cases);      // cases_layers.cpp
 void add_dtype_cases(std::vector<OpCase>& cases);      // cases_dtypes.cpp
 void add_attribute_cases(std::vector<OpCase>& cases);  // cases_attributes.cpp
+void add_rare_cases(std::vector<OpCase>& cases);       // cases_rare.cpp
 
 }  // namespace tessera::testing

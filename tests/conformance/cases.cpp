@@ -203,6 +203,8 @@ void add_reductions(std::vector<OpCase>& cases) {
   for (const char* op : {"ArgMax", "ArgMin"})
     cases.push_back({op, kImage + " %y = " + op + "(%x) {axis = 1} output %y"});
   cases.push_back(
+      {"CumProd", kMatrix + " const %a : int64[] dense [1] %y = CumProd(%x, %a) output %y"});
+  cases.push_back(
       {"CumSum", kMatrix + " const %a : int64[] dense [1] %y = CumSum(%x, %a) output %y"});
   cases.push_back({"NonZero", kMatrix + " %y = NonZero(%x) output %y"});
   cases.push_back({"TopK", kMatrix + ints("k", {3}) + "%y, %i = TopK(%x, %k) output %y output %i"});
@@ -249,6 +251,7 @@ std::vector<OpCase> make_cases() {
   add_layer_cases(cases);
   add_dtype_cases(cases);
   add_attribute_cases(cases);
+  add_rare_cases(cases);
   std::ranges::sort(cases, {}, &OpCase::name);
   return cases;
 }

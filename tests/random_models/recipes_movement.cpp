@@ -325,6 +325,7 @@ bool depth_to_space(Draft& draft, DType dtype, Node& node) {
 
 bool space_to_depth(Draft& draft, DType dtype, Node& node) {
   node.inputs = {block_input(draft, dtype, 1, 2)};
+  maybe(draft, node, "mode", word(draft, {"DCR", "CRD"}));
   node.attributes.set("blocksize", draft.random().chance(0.8) ? std::int64_t{2} : std::int64_t{1});
   node.outputs = {0};
   return true;
@@ -370,7 +371,7 @@ bool top_k(Draft& draft, DType dtype, Node& node) {
   return true;
 }
 
-bool cum_sum(Draft& draft, DType dtype, Node& node) {
+bool cumulative(Draft& draft, DType dtype, Node& node) {
   const ValueId x = draft.operand(dtype, {1, 4});
   const auto axis = static_cast<double>(any_axis(draft, draft.rank(x)));
   node.inputs = {x, draft.scalar(index_dtype(draft), axis)};
@@ -413,7 +414,8 @@ bool unique(Draft& draft, DType dtype, Node& node) {
 constexpr Recipe kRecipes[] = {
     {"Compress", compress},
     {"Concat", concat},
-    {"CumSum", cum_sum},
+    {"CumProd", cumulative},
+    {"CumSum", cumulative},
     {"DepthToSpace", depth_to_space},
     {"Expand", expand},
     {"Gather", gather},

@@ -200,6 +200,8 @@ ValueId heads_value(Draft& draft, DType dtype, const Heads& h, bool flat) {
 void attention_attributes(Draft& draft, Node& node) {
   maybe(draft, node, "is_causal", flag(draft));
   maybe(draft, node, "scale", static_cast<float>(draft.random().real(0.2, 1)), 0.4);
+  maybe(draft, node, "left_window_size", draft.random().integer(-1, 3), 0.2);
+  maybe(draft, node, "right_window_size", draft.random().integer(-1, 3), 0.2);
   maybe(draft, node, "softcap", static_cast<float>(draft.random().real(1, 4)), 0.2);
   maybe(draft, node, "softmax_precision", std::int64_t{1}, 0.1);
 }

@@ -35,7 +35,7 @@ Dims parameter_dims(Draft& draft, Node& node, ValueId x) {
   Dims dims;
   for (const Size& size : draft.sizes(x)) dims.push_back(is_fixed(size) ? size[0] : -1);
   if (dims[front] < 1) return {};
-  if (draft.random().chance(0.3) && *std::ranges::min_element(dims) > 0) {
+  if (draft.random().chance(0.5) && *std::ranges::min_element(dims) > 0) {
     node.attributes.set("block_size", std::int64_t{2});
     dims[front] = (dims[front] + 1) / 2;
     return dims;
@@ -54,6 +54,7 @@ bool quantize(Draft& draft, DType dtype, Node& node) {
   if (node.inputs.size() == 2 || draft.random().chance(0.2))
     maybe(draft, node, "output_dtype", static_cast<std::int64_t>(to), 0.6);
   maybe(draft, node, "saturate", std::int64_t{1}, 0.2);
+  maybe(draft, node, "precision", std::int64_t{1}, 0.3);
   node.outputs = {0};
   return true;
 }

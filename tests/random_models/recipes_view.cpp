@@ -208,6 +208,7 @@ bool range(Draft& draft, DType dtype, Node& node) {
   node.inputs = {draft.scalar(dtype, start),
                  draft.scalar(dtype, down ? start - length : start + length),
                  draft.scalar(dtype, down ? -step : step)};
+  maybe(draft, node, "stash_type", std::int64_t{1});
   node.outputs = {0};
   return true;
 }

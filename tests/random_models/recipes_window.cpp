@@ -156,7 +156,7 @@ float factor(Draft& draft) {
 // Crops as well: the one mode that reads `roi`, which is counted by the axes.
 ValueId crop(Draft& draft, Node& node, std::size_t axes) {
   node.attributes.set("coordinate_transformation_mode", std::string("tf_crop_and_resize"));
-  maybe(draft, node, "extrapolation_value", 0.5F);
+  maybe(draft, node, "extrapolation_value", 0.5F, 0.9);
   std::vector<float> roi(axes, 0.125F);
   for (std::size_t i = 0; i < axes; ++i) roi.push_back(draft.random().chance(0.5) ? 0.875F : 1.25F);
   return draft.constant(

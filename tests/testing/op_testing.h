@@ -51,8 +51,12 @@ std::vector<T> values(const Tensor& from) {
   return {span.begin(), span.end()};
 }
 
+// "Add", or "ai.onnx.ml::Scaler".
 inline const ops::OpSchema& schema(std::string_view name) {
-  const ops::OpSchema* op = ops::find_op("", name);
+  const auto colons = name.find("::");
+  const ops::OpSchema* op = colons == std::string_view::npos
+                                ? ops::find_op("", name)
+                                : ops::find_op(name.substr(0, colons), name.substr(colons + 2));
   TESSERA_CHECK(op != nullptr);
   return *op;
 }

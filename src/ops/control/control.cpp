@@ -1,5 +1,5 @@
 // If, Loop and Scan: operators that run bodies. They have no kernel here; the runtime runs the
-// bodies.
+// bodies. SequenceMap: import makes a Loop of it.
 
 #include <fmt/format.h>
 
@@ -251,11 +251,20 @@ Status infer_scan(InferContext& context) {
   return {};
 }
 
-// Version 8 has a batch axis and sequence lengths.
-Status refuse_batched_scan(UpgradeNode& /*node*/, int /*opset*/, UpgradeBuilder& /*builder*/) {
-  return fail(
-      ErrorCode::kUnimplemented,
-      "Scan: version 8 (with a batch axis and sequence lengths) is not supported; version 9 is");
+// Sequences of what the body gives; sizes may differ from element to element.
+Status infer_sequence_map(InferContext& context) {
+  if (context.inputs.empty() || context.inputs[0].type.kind != ValueType::Kind::kSequence)
+    return input_error(context, 0, "expected a sequence");
+  std::vector<ValueType> elements;
+  for (const InferInput& input : context.inputs)
+    elements.push_back(input.type.kind == ValueType::Kind::kSequence ? *input.type.element
+                                                                     : input.type);
+  TESSERA_ASSIGN(const auto results, context.infer_body(0, elements));
+  TESSERA_TRY(check_count("body", context.outputs.size(), results.size()));
+  for (std::size_t i = 0; i < results.size(); ++i)
+    context.outputs[i] = ValueType::sequence(
+        results[i].is_tensor() ? ValueType::tensor(results[i].dtype, std::nullopt) : results[i]);
+  return {};
 }
 
 OpSchema control(std::string_view name, std::vector<int> versions, InferFn infer) {
@@ -271,25 +280,28 @@ OpSchema control(std::string_view name, std::vector<int> versions, InferFn infer
 }  // namespace
 
 std::vector<OpSchema> control_ops() {
-  OpSchema branch = control("If", {1, 11, 13, 16, 19, 21, 23, 24}, infer_if);
+  OpSchema branch = control("If", {1, 11, 13, 16, 19, 21, 23, 24, 25}, infer_if);
   branch.inputs = {required("cond", "B")};
   branch.attributes = {required_attr("then_branch", AttrType::kGraph),
                        required_attr("else_branch", AttrType::kGraph)};
   branch.type_variables = {{"B", kBoolType}};
 
-  OpSchema loop = control("Loop", {1, 11, 13, 16, 19, 21, 23, 24}, infer_loop);
+  OpSchema loop = control("Loop", {1, 11, 13, 16, 19, 21, 23, 24, 25}, infer_loop);
   loop.inputs = {optional("M", "I"), optional("cond", "B"), variadic("v_initial", "")};
   loop.attributes = {required_attr("body", AttrType::kGraph)};
   loop.type_variables = {{"I", kInt64Type}, {"B", kBoolType}};
 
-  OpSchema scan = control("Scan", {8, 9, 11, 16, 19, 21, 23, 24}, infer_scan);
+  OpSchema scan = control("Scan", {8, 9, 11, 16, 19, 21, 23, 24, 25}, infer_scan);
   scan.inputs = {variadic("initial_state_and_scan_inputs", "")};
   scan.attributes = {
       required_attr("body", AttrType::kGraph),   required_attr("num_scan_inputs", AttrType::kInt),
       attr("scan_input_axes", AttrType::kInts),  attr("scan_input_directions", AttrType::kInts),
       attr("scan_output_axes", AttrType::kInts), attr("scan_output_directions", AttrType::kInts)};
-  scan.upgrades = {{8, 8, refuse_batched_scan}};
-  return {branch, loop, scan};
+
+  OpSchema map = control("SequenceMap", {17}, infer_sequence_map);
+  map.inputs = {required("input_sequence", ""), variadic("additional_inputs", "")};
+  map.attributes = {required_attr("body", AttrType::kGraph)};
+  return {branch, loop, scan, map};
 }
 
 }  // namespace tessera::ops

@@ -5,6 +5,7 @@
 #include "ops/elementwise/elementwise_util.h"
 #include "ops/groups.h"
 #include "ops/infer_util.h"
+#include "ops/nn/nn_util.h"
 #include "ops/schema_util.h"
 #include "ops/upgrade_util.h"
 
@@ -154,6 +155,34 @@ OpSchema quick_gelu() {
   return op;
 }
 
+// Swish(A) * B: import makes these two of it.
+Status expand_swiglu(UpgradeNode& node, int /*opset*/, UpgradeBuilder& builder) {
+  TESSERA_TRY(nn::require_inputs(node, 2));
+  const auto gate = builder.node("Swish", node.attributes, {node.inputs[0]}, 1);
+  node.replacement = builder.node("Mul", {}, {gate[0], node.inputs[1]}, 1);
+  return {};
+}
+
+// No broadcasting.
+Status infer_swiglu(InferContext& context) {
+  TESSERA_TRY(require_same_dtype(context, 1, 0));
+  return infer_same_as_first(context);
+}
+
+OpSchema swiglu() {
+  OpSchema op;
+  op.name = "SwiGLU";
+  op.versions = {28};
+  op.inputs = {required("A", "T"), required("B", "T")};
+  op.outputs = {required("Y", "T")};
+  op.attributes = {attr("alpha", AttrType::kFloat)};
+  op.type_variables = {{"T", kFloatTypes}};
+  op.structure = Structure::kElementwise;
+  op.infer = infer_swiglu;
+  op.upgrades = {{28, 28, expand_swiglu}};
+  return op;
+}
+
 }  // namespace
 
 std::vector<OpSchema> activation_ops() {
@@ -164,7 +193,7 @@ std::vector<OpSchema> activation_ops() {
       {"LeakyRelu", {1, 6, 16}, float_unary_kernel<S::kLeakyRelu>, {alpha}},
       {"Elu", {1, 6, 22}, float_unary_kernel<S::kElu>, {alpha}},
       {"Selu", {1, 6, 22}, float_unary_kernel<S::kSelu>, {alpha, attr("gamma", AttrType::kFloat)}},
-      {"Celu", {12}, float_unary_kernel<S::kCelu>, {alpha}, kFloatTypes, infer_celu},
+      {"Celu", {12, 28}, float_unary_kernel<S::kCelu>, {alpha}, kFloatTypes, infer_celu},
       {"ThresholdedRelu", {10, 22}, float_unary_kernel<S::kThresholdedRelu>, {alpha}},
       {"Shrink",
        {9},
@@ -206,6 +235,7 @@ std::vector<OpSchema> activation_ops() {
   }
   ops.push_back(prelu());
   ops.push_back(quick_gelu());
+  ops.push_back(swiglu());
   return ops;
 }
 

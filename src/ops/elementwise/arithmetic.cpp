@@ -40,8 +40,14 @@ T remainder(T x, T y) {
 // The sign of the divisor, as Python has it.
 template <typename T>
 T floor_mod(T x, T y) {
-  const T rest = remainder(x, y);
-  return rest != T{0} && ((rest < T{0}) != (y < T{0})) ? static_cast<T>(rest + y) : rest;
+  if constexpr (std::is_floating_point_v<T>) {
+    const T rest = std::fmod(x, y);
+    if (rest == T{0}) return std::copysign(T{0}, y);
+    return (rest < T{0}) != (y < T{0}) ? rest + y : rest;
+  } else {
+    const T rest = remainder(x, y);
+    return rest != T{0} && ((rest < T{0}) != (y < T{0})) ? static_cast<T>(rest + y) : rest;
+  }
 }
 
 template <ScalarFunction F>
@@ -82,18 +88,13 @@ Status infer_arithmetic(InferContext& context) {
 Status mod_kernel(KernelContext& context) {
   if (context.attributes().get_int("fmod", 0) != 0)
     return arithmetic_kernel<ScalarFunction::kMod>(context);
-  return binary_kernel<IntegerTypes>(context, [](auto x, auto y) { return floor_mod(x, y); });
+  return binary_kernel<NumericTypes>(context, [](auto x, auto y) { return floor_mod(x, y); });
 }
 
 Status infer_mod(InferContext& context) {
   TESSERA_TRY(require_same_dtype(context, 1, 0));
-  const std::int64_t fmod = context.attributes.get_int("fmod", 0);
-  const DType dtype = context.inputs[0].type.dtype;
-  if (fmod == 0 && is_float(dtype))
-    return attribute_error("fmod",
-                           fmt::format("expected 1 for {} inputs, found 0", to_string(dtype)));
   TESSERA_TRY(infer_broadcast(context));
-  if (fmod == 0) propagate_binary(context, dim_mod);
+  if (context.attributes.get_int("fmod", 0) == 0) propagate_binary(context, dim_mod);
   return {};
 }
 
@@ -200,7 +201,7 @@ std::vector<OpSchema> arithmetic_ops() {
   ops.push_back(std::move(pow));
 
   OpSchema mod = binary("Mod", infer_mod, mod_kernel);
-  mod.versions = {10, 13};
+  mod.versions = {10, 13, 28};
   mod.attributes = {attr("fmod", AttrType::kInt)};
   mod.upgrades = {};
   ops.push_back(std::move(mod));

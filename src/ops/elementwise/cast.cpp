@@ -33,14 +33,19 @@ View piece(const View& view, std::int64_t begin, std::int64_t end) {
   return out;
 }
 
+Result<E8M0Rounding> rounding_of(const Attributes& attributes) {
+  const std::string mode = attributes.get_string("round_mode", "up");
+  if (mode == "up") return E8M0Rounding::kUp;
+  if (mode == "down") return E8M0Rounding::kDown;
+  if (mode == "nearest") return E8M0Rounding::kNearest;
+  return attribute_error("round_mode",
+                         fmt::format("expected 'up', 'down' or 'nearest', found '{}'", mode));
+}
+
 Status cast_to(KernelContext& context, DType dtype) {
   TESSERA_ASSIGN(const TensorView* input, kernel_input(context, 0));
   const bool saturate = context.attributes().get_int("saturate", 1) != 0;
-  const std::string round_mode = context.attributes().get_string("round_mode", "up");
-  if (dtype == DType::kFp8E8M0 && round_mode != "up") {
-    return fail(ErrorCode::kUnimplemented,
-                fmt::format("attribute 'round_mode': expected 'up', found '{}'", round_mode));
-  }
+  TESSERA_ASSIGN(const E8M0Rounding rounding, rounding_of(context.attributes()));
   TESSERA_ASSIGN(const MutableTensorView output, context.output(0, dtype, input->dims));
   if (dtype == DType::kString) return cast_to_strings(*input, output);
   if (input->dtype == DType::kString) return cast_from_strings(*input, output, saturate);
@@ -54,7 +59,7 @@ Status cast_to(KernelContext& context, DType dtype) {
       groups, kGrain / kElementsPerByte, [&](std::int64_t begin, std::int64_t end) {
         const std::int64_t first = begin * kElementsPerByte;
         const std::int64_t last = std::min(end * kElementsPerByte, count);
-        cast_elements(piece(*input, first, last), piece(output, first, last), saturate);
+        cast_elements(piece(*input, first, last), piece(output, first, last), saturate, rounding);
       });
   return {};
 }
@@ -94,6 +99,7 @@ std::optional<DimTensor> cast_value(const InferInput& input, DType to) {
 }
 
 Status infer_cast_to(InferContext& context, DType dtype) {
+  TESSERA_TRY(rounding_of(context.attributes).map([](E8M0Rounding) {}));
   TESSERA_ASSIGN(const InferInput* input, tensor_input(context, 0));
   set_output(context, 0, dtype, input->type.shape);
   set_value(context, 0, cast_value(*input, dtype));
@@ -141,7 +147,7 @@ Status upgrade_cast(UpgradeNode& node, int /*opset*/, UpgradeBuilder& /*builder*
 std::vector<OpSchema> cast_ops() {
   OpSchema cast;
   cast.name = "Cast";
-  cast.versions = {1, 6, 9, 13, 19, 21, 23, 24};
+  cast.versions = {1, 6, 9, 13, 19, 21, 23, 24, 25, 28};
   cast.inputs = {required("input", "T1")};
   cast.outputs = {required("output", "T2")};
   cast.attributes = {required_attr("to", AttrType::kInt), attr("saturate", AttrType::kInt),
@@ -154,7 +160,7 @@ std::vector<OpSchema> cast_ops() {
 
   OpSchema like = cast;
   like.name = "CastLike";
-  like.versions = {15, 19, 21, 23, 24};
+  like.versions = {15, 19, 21, 23, 24, 25};
   like.inputs = {required("input", "T1"), required("target_type", "T2")};
   like.attributes = {attr("saturate", AttrType::kInt), attr("round_mode", AttrType::kString)};
   like.infer = infer_cast_like;

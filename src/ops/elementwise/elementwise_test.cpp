@@ -6,6 +6,7 @@
 #include <cmath>
 #include <limits>
 
+#include "ops/nn/nn_test_util.h"
 #include "ops/scalar_function.h"
 #include "testing/op_testing.h"
 
@@ -183,6 +184,79 @@ TEST(Logic, ComparesAndCombines) {
             (std::vector<std::int8_t>{-1, -6}));
 }
 
+TEST(Logic, ShiftsFillWithTheSign) {
+  const Tensor x = tensor<std::int8_t>({5}, {-8, -8, 100, -1, 3});
+  const Tensor y = tensor<std::int8_t>({5}, {1, 9, 1, -2, -2});
+  EXPECT_EQ(values<std::int8_t>(run_op("BitShift", {x, y}, {{"direction", "RIGHT"}})),
+            (std::vector<std::int8_t>{-4, -1, 50, -1, 0}));
+  EXPECT_EQ(values<std::int8_t>(run_op("BitShift", {x, y}, {{"direction", "LEFT"}})),
+            (std::vector<std::int8_t>{-16, 0, -56, 0, 0}));
+}
+
+TEST(Arithmetic, ModOfFloatsHasTheSignOfTheDivisor) {
+  const float inf = std::numeric_limits<float>::infinity();
+  const Tensor a = floats({-4.3F, 7.2F, 0, 5, 5, inf, 1});
+  const Tensor b = floats({2.1F, -3.4F, -2, inf, -inf, 2, 0});
+  const auto rest = values<float>(run_op("Mod", {a, b}));
+  EXPECT_NEAR(rest[0], 2.0F, 1e-5F);
+  EXPECT_NEAR(rest[1], -3.0F, 1e-5F);
+  EXPECT_TRUE(rest[2] == 0 && std::signbit(rest[2]));
+  EXPECT_EQ(rest[3], 5);
+  EXPECT_EQ(rest[4], -inf);
+  EXPECT_TRUE(std::isnan(rest[5]) && std::isnan(rest[6]));
+}
+
+TEST(BitCast, KeepsTheBits) {
+  EXPECT_EQ(values<std::int32_t>(run_op("BitCast", {floats({1, -2})}, {{"to", 6}})),
+            (std::vector<std::int32_t>{0x3F800000, static_cast<std::int32_t>(0xC0000000)}));
+  EXPECT_EQ(infer_text("BitCast", {typed("fp32[n]")}, {{"to", 12}}), "uint32[n]");
+  EXPECT_EQ(infer_text("BitCast", {typed("fp32[n]")}, {{"to", 7}}),
+            "attribute 'to': expected a dtype of 32 bits as fp32 has, found int64 of 64");
+  EXPECT_EQ(infer_text("BitCast", {typed("fp32[n]")}, {{"to", 8}}),
+            "attribute 'to': expected the number of a dtype other than string, found 8");
+}
+
+// numpy.random.seed(3): 0.5508, 0.7081, 0.2909.
+TEST(Dropout, DrawsInTrainingByNodesOfItsOwn) {
+  const auto dropped = [](bool training) {
+    return nn::testing::run_old(
+        "Dropout", 13, testing::attributes({{"seed", std::int64_t{3}}}),
+        {floats({1, 2, 3}), tensor<float>({}, {0.5F}), tensor<bool>({}, {training})}, {true, true});
+  };
+  const auto drawn = dropped(true);
+  ASSERT_TRUE(drawn) << drawn.error().to_string();
+  EXPECT_EQ(values<float>(drawn->outputs[0]), (std::vector<float>{2, 4, 0}));
+  EXPECT_EQ(values<bool>(drawn->outputs[1]), (std::vector<bool>{true, true, false}));
+  const auto kept = dropped(false);
+  ASSERT_TRUE(kept);
+  EXPECT_TRUE(kept->ops.empty());
+  EXPECT_EQ(values<float>(kept->outputs[0]), (std::vector<float>{1, 2, 3}));
+}
+
+TEST(Cast, RoundsPowersOfTwoAsAsked) {
+  const auto cast = [](const char* mode) {
+    const Tensor powers =
+        run_op("Cast", {floats({3, 5})}, {{"to", 24}, {"round_mode", std::string(mode)}});
+    return values<float>(run_op("Cast", {powers}, {{"to", 1}}));
+  };
+  EXPECT_EQ(cast("up"), (std::vector<float>{4, 8}));
+  EXPECT_EQ(cast("down"), (std::vector<float>{2, 4}));
+  EXPECT_EQ(cast("nearest"), (std::vector<float>{4, 4}));
+  EXPECT_EQ(infer_text("Cast", {typed("fp32[n]")}, {{"to", 24}, {"round_mode", "even"}}),
+            "attribute 'round_mode': expected 'up', 'down' or 'nearest', found 'even'");
+}
+
+TEST(SwiGLU, IsReplacedByItsBody) {
+  const auto upgraded = nn::testing::run_old("SwiGLU", 28, testing::attributes({{"alpha", 2.0F}}),
+                                             {floats({1, -1}), floats({3, 5})});
+  ASSERT_TRUE(upgraded) << upgraded.error().to_string();
+  EXPECT_EQ(upgraded->ops, (std::vector<std::string>{"Swish", "Mul"}));
+  const auto result = values<float>(upgraded->outputs[0]);
+  EXPECT_NEAR(result[0], 3 * 0.88079708F, 1e-5F);
+  EXPECT_NEAR(result[1], -5 * 0.11920292F, 1e-5F);
+  EXPECT_EQ(infer_text("SwiGLU", {typed("fp32[n, 4]"), typed("fp32[n, 4]")}), "fp32[n, 4]");
+}
+
 TEST(Logic, BitShiftNamesItsDirections) {
   EXPECT_EQ(infer_text("BitShift", {typed("uint8[1]"), typed("uint8[1]")}, {{"direction", "UP"}}),
             "attribute 'direction': expected 'LEFT' or 'RIGHT', found 'UP'");
@@ -302,8 +376,6 @@ TEST(Inference, BroadcastsSymbols) {
             "shapes [2] and [3] do not broadcast: sizes 2 and 3 do not broadcast");
   EXPECT_EQ(infer_text("Add", {typed("fp32[2]"), typed("int64[2]")}),
             "input 'B': expected fp32 as input 'A' has, found int64");
-  EXPECT_EQ(infer_text("Mod", {typed("fp32[2]"), typed("fp32[2]")}),
-            "attribute 'fmod': expected 1 for fp32 inputs, found 0");
 }
 
 TEST(Inference, CarriesShapeArithmetic) {

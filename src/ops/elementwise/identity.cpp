@@ -92,12 +92,42 @@ Status upgrade_dropout(UpgradeNode& node, int opset, UpgradeBuilder& builder) {
   return {};
 }
 
+// From version 12 on, an input says whether elements are dropped. Where it is not known to say no,
+// the drawing stands in the graph as nodes of its own, so that Dropout itself stays a no-op.
+Status expand_training(UpgradeNode& node, int /*opset*/, UpgradeBuilder& builder) {
+  if (!has_input(node, 2)) return {};
+  const Operand training = node.inputs[2];
+  const Tensor* known = builder.known(training);
+  const bool is_flag = known != nullptr && known->dtype() == DType::kBool && known->numel() == 1;
+  if (is_flag && !*known->view().as<bool>()) return {};
+  const auto op = [&](const char* type, std::vector<Operand> inputs, Attributes attributes = {}) {
+    return builder.node(type, std::move(attributes), std::move(inputs), 1)[0];
+  };
+  const Operand x = node.inputs[0];
+  Attributes drawing;
+  drawing.set("dtype", static_cast<std::int64_t>(DType::kFp64));
+  TESSERA_ASSIGN(const std::int64_t seed, old_int(node, "seed", 0));
+  if (node.attributes.has("seed")) drawing.set("seed", static_cast<float>(seed));
+  Attributes to_double;
+  to_double.set("to", static_cast<std::int64_t>(DType::kFp64));
+  const Operand ratio = has_input(node, 1) ? op("Cast", {node.inputs[1]}, to_double)
+                                           : constant_float(builder, DType::kFp64, 0.5);
+  const Operand drawn = op("RandomUniformLike", {x}, drawing);
+  const Operand mask = op("Or", {op("GreaterOrEqual", {drawn, ratio}), op("Not", {training})});
+  const Operand kept = op("Sub", {constant_float(builder, DType::kFp64, 1), ratio});
+  const Operand scale = op("CastLike", {op("Reciprocal", {kept}), x});
+  const Operand zero = op("CastLike", {constant_float(builder, DType::kFp64, 0), x});
+  const Operand dropped = op("Where", {mask, op("Mul", {x, scale}), zero});
+  node.replacement = {op("Where", {training, dropped, x}), mask};
+  return {};
+}
+
 }  // namespace
 
 std::vector<OpSchema> identity_ops() {
   OpSchema identity;
   identity.name = "Identity";
-  identity.versions = {1, 13, 14, 16, 19, 21, 23, 24};
+  identity.versions = {1, 13, 14, 16, 19, 21, 23, 24, 25};
   identity.inputs = {required("input", "")};
   identity.outputs = {required("output", "")};
   identity.structure = Structure::kElementwise;
@@ -119,7 +149,7 @@ std::vector<OpSchema> identity_ops() {
   dropout.infer = infer_dropout;
   dropout.kernel = dropout_kernel;
   dropout.work = copy_work;
-  dropout.upgrades = {{1, 10, upgrade_dropout}};
+  dropout.upgrades = {{1, 10, upgrade_dropout}, {12, 22, expand_training}};
   dropout.in_place_inputs = {0};
   return {identity, dropout};
 }

@@ -63,15 +63,19 @@ Status bitwise_not_kernel(KernelContext& context) {
   });
 }
 
-// Shifts by the width of the type or more give 0.
+// A shift by less than 0, or by the width of the type or more, leaves what fills the vacated bits:
+// the sign of a negative number that is shifted to the right, else 0.
+template <typename T>
+T shifted(T x, T y, bool left) {
+  const bool is_far = y < T{0} || static_cast<std::uint64_t>(y) >= sizeof(T) * 8;
+  if (is_far) return !left && x < T{0} ? static_cast<T>(~T{0}) : T{0};
+  return left ? static_cast<T>(static_cast<std::uint64_t>(x) << y) : static_cast<T>(x >> y);
+}
+
 Status bit_shift_kernel(KernelContext& context) {
   const bool left = context.attributes().get_string("direction", "") == "LEFT";
-  return binary_kernel<UnsignedTypes>(context, [left](auto x, auto y) {
-    using T = decltype(x);
-    if (y >= sizeof(T) * 8) return T{0};
-    const auto wide = static_cast<std::uint64_t>(x);
-    return static_cast<T>(left ? wide << y : wide >> y);
-  });
+  return binary_kernel<IntegerTypes>(context,
+                                     [left](auto x, auto y) { return shifted(x, y, left); });
 }
 
 Status infer_bit_shift(InferContext& context) {
@@ -245,7 +249,7 @@ std::vector<OpSchema> binary_logic_ops() {
        kNumericTypes,
        true,
        false},
-      {"BitShift", {11}, infer_bit_shift, bit_shift_kernel, kUnsignedTypes, false, false},
+      {"BitShift", {11, 28}, infer_bit_shift, bit_shift_kernel, kIntegerTypes, false, false},
       {"BitwiseAnd", {18}, infer_bitwise, bitwise_and_kernel, kIntegerTypes, false, true},
       {"BitwiseOr", {18}, infer_bitwise, bitwise_or_kernel, kIntegerTypes, false, true},
       {"BitwiseXor", {18}, infer_bitwise, bitwise_xor_kernel, kIntegerTypes, false, true},

@@ -1,4 +1,4 @@
-// CumSum: running sums along an axis.
+// CumSum and CumProd: running sums and products along an axis.
 
 #include <fmt/format.h>
 
@@ -12,7 +12,7 @@
 namespace tessera::ops {
 namespace {
 
-Status infer_cum_sum(InferContext& context) {
+Status infer_cumulative(InferContext& context) {
   TESSERA_TRY(require_dtype(context, 1, kIndexTypes));
   TESSERA_TRY(infer_same_as_first(context));
   const auto axis = known_ints(context.inputs[1]);
@@ -25,29 +25,38 @@ Status infer_cum_sum(InferContext& context) {
       .map([](std::int64_t) {});
 }
 
-// Floats add up in double, integers wrap around.
-template <typename T>
-void running_sums(const T* from, T* to, std::int64_t size, std::int64_t step, bool exclusive) {
-  using Sum = std::conditional_t<std::is_floating_point_v<Compute<T>>, double, std::uint64_t>;
-  Sum sum{};
+enum class Fold : std::uint8_t { kSum, kProduct };
+
+// Floats are folded in double, integers wrap around.
+template <Fold kFold, typename T>
+void run_along(const T* from, T* to, std::int64_t size, std::int64_t step, bool exclusive) {
+  using Wide = std::conditional_t<std::is_floating_point_v<Compute<T>>, double, std::uint64_t>;
+  Wide folded = kFold == Fold::kSum ? 0 : 1;
   for (std::int64_t i = 0; i < size; ++i) {
-    const auto next = static_cast<Sum>(sum + static_cast<Sum>(load(from[i * step])));
-    to[i * step] = store<T>(static_cast<Compute<T>>(exclusive ? sum : next));
-    sum = next;
+    const auto element = static_cast<Wide>(load(from[i * step]));
+    const Wide next = kFold == Fold::kSum ? folded + element : folded * element;
+    to[i * step] = store<T>(static_cast<Compute<T>>(exclusive ? folded : next));
+    folded = next;
   }
 }
 
-Status cum_sum_kernel(KernelContext& context) {
+template <Fold kFold>
+constexpr std::string_view name() {
+  return kFold == Fold::kSum ? "CumSum" : "CumProd";
+}
+
+template <Fold kFold>
+Status cumulative_kernel(KernelContext& context) {
   TESSERA_ASSIGN(const TensorView* input, kernel_input(context, 0));
   TESSERA_ASSIGN(const TensorView* axis_input, kernel_input(context, 1));
   if (axis_input->numel() != 1)
     return fail(ErrorCode::kInvalidArgument,
-                fmt::format("CumSum: input 'axis': expected a scalar, found {}",
+                fmt::format("{}: input 'axis': expected a scalar, found {}", name<kFold>(),
                             to_string(axis_input->dims)));
   TESSERA_ASSIGN(
       const std::int64_t axis,
       normalize_axis(to_int64_vector(*axis_input)[0], static_cast<std::int64_t>(input->dims.size()),
-                     "CumSum: input 'axis'"));
+                     fmt::format("{}: input 'axis'", name<kFold>())));
   const AxisSplit split = split_at(input->dims, axis);
   const bool exclusive = context.attributes().get_int("exclusive", 0) != 0;
   const bool reverse = context.attributes().get_int("reverse", 0) != 0;
@@ -62,8 +71,8 @@ Status cum_sum_kernel(KernelContext& context) {
                              const std::int64_t at =
                                  (i / split.inner * split.size + last) * split.inner +
                                  i % split.inner;
-                             running_sums(input->as<T>() + at, output.as<T>() + at, split.size,
-                                          reverse ? -split.inner : split.inner, exclusive);
+                             run_along<kFold>(input->as<T>() + at, output.as<T>() + at, split.size,
+                                              reverse ? -split.inner : split.inner, exclusive);
                            }
                          });
     return {};
@@ -81,9 +90,14 @@ std::vector<OpSchema> cumulative_ops() {
   op.attributes = {attr("exclusive", AttrType::kInt), attr("reverse", AttrType::kInt)};
   op.type_variables = {{"T", kNumericTypes}, {"T2", kIndexTypes}};
   op.structure = Structure::kOther;
-  op.infer = infer_cum_sum;
-  op.kernel = cum_sum_kernel;
-  return {op};
+  op.infer = infer_cumulative;
+  op.kernel = cumulative_kernel<Fold::kSum>;
+
+  OpSchema product = op;
+  product.name = name<Fold::kProduct>();
+  product.versions = {26};
+  product.kernel = cumulative_kernel<Fold::kProduct>;
+  return {op, product};
 }
 
 }  // namespace tessera::ops

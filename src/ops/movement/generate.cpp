@@ -212,7 +212,15 @@ std::optional<Dim> symbolic_range_count(const Dim& start, const Dim& limit, std:
   return count.range({}).min >= 0 ? count : max(count, 0);
 }
 
+// fp16 and bf16 are computed in fp32, which the attribute could change.
+Status check_stash_type(const Attributes& attributes) {
+  const std::int64_t type = attributes.get_int("stash_type", 1);
+  if (type == 1) return {};
+  return attribute_error("stash_type", fmt::format("expected 1 (fp32), found {}", type));
+}
+
 Status infer_range(InferContext& context) {
+  TESSERA_TRY(check_stash_type(context.attributes));
   std::array<std::optional<DimTensor>, 3> values;
   bool constants = true;
   for (std::size_t i = 0; i < 3; ++i) {
@@ -393,8 +401,8 @@ OpSchema generator(std::string_view name, std::vector<int> versions, InferFn inf
 }  // namespace
 
 std::vector<OpSchema> generate_ops() {
-  OpSchema constant =
-      generator("Constant", {1, 9, 11, 12, 13, 19, 21, 23, 24}, infer_constant, constant_kernel);
+  OpSchema constant = generator("Constant", {1, 9, 11, 12, 13, 19, 21, 23, 24, 25}, infer_constant,
+                                constant_kernel);
   constant.attributes = {
       attr("value", AttrType::kTensor),         attr("value_int", AttrType::kInt),
       attr("value_ints", AttrType::kInts),      attr("value_float", AttrType::kFloat),
@@ -402,16 +410,17 @@ std::vector<OpSchema> generate_ops() {
       attr("value_strings", AttrType::kStrings)};
   constant.type_variables = {{"T2", kAllTypes}};
 
-  OpSchema of_shape = generator("ConstantOfShape", {9, 20, 21, 23, 24}, infer_constant_of_shape,
+  OpSchema of_shape = generator("ConstantOfShape", {9, 20, 21, 23, 24, 25}, infer_constant_of_shape,
                                 constant_of_shape_kernel);
   of_shape.inputs = {required("input", "T1")};
   of_shape.attributes = {attr("value", AttrType::kTensor)};
   of_shape.type_variables = {{"T1", kInt64Type}, {"T2", kAllTypes}};
   of_shape.shape_inputs = {0};
 
-  OpSchema range = generator("Range", {11}, infer_range, range_kernel);
+  OpSchema range = generator("Range", {11, 27}, infer_range, range_kernel);
   range.inputs = {required("start", "T"), required("limit", "T"), required("delta", "T")};
   range.outputs = {required("output", "T")};
+  range.attributes = {attr("stash_type", AttrType::kInt)};
   range.type_variables = {{"T", kRangeTypes}};
   range.shape_inputs = {0, 1, 2};
 
@@ -420,7 +429,7 @@ std::vector<OpSchema> generate_ops() {
   eye.attributes = {attr("dtype", AttrType::kInt), attr("k", AttrType::kInt)};
   eye.type_variables = {{"T1", kNumericTypes | kBoolType}, {"T2", kNumericTypes | kBoolType}};
 
-  OpSchema one_hot = generator("OneHot", {9, 11}, infer_one_hot, one_hot_kernel);
+  OpSchema one_hot = generator("OneHot", {9, 11, 28}, infer_one_hot, one_hot_kernel);
   one_hot.inputs = {required("indices", "T1"), required("depth", "T3"), required("values", "T2")};
   one_hot.attributes = {attr("axis", AttrType::kInt)};
   one_hot.type_variables = {{"T1", kNumericTypes}, {"T3", kNumericTypes}, {"T2", kAllTypes}};

@@ -282,6 +282,13 @@ TEST(Rearrange, MovesBlocksBetweenDepthAndSpace) {
             (std::vector<float>{0, 1, 2, 3, 4, 5, 6, 7}));
   const Tensor wide = run_op("DepthToSpace", {deep}, {{"blocksize", 2}});
   EXPECT_TRUE(run_op("SpaceToDepth", {wide}, {{"blocksize", 2}}).equals(deep));
+  const Tensor deeper = run_op("Concat", {deep, deep}, {{"axis", 1}});
+  const Tensor columns = run_op("DepthToSpace", {deeper}, {{"blocksize", 2}, {"mode", "CRD"}});
+  EXPECT_TRUE(
+      run_op("SpaceToDepth", {columns}, {{"blocksize", 2}, {"mode", "CRD"}}).equals(deeper));
+  EXPECT_EQ(
+      infer_text("SpaceToDepth", {typed("fp32[1, 1, 2, 2]")}, {{"blocksize", 2}, {"mode", "RCD"}}),
+      "attribute 'mode': expected 'DCR' or 'CRD', found 'RCD'");
   EXPECT_EQ(infer_text("DepthToSpace", {typed("fp32[n, 12, h, w]")}, {{"blocksize", 2}}),
             "fp32[n, 3, 2*h, 2*w]");
   EXPECT_EQ(infer_text("DepthToSpace", {typed("fp32[n, 6, h, w]")}, {{"blocksize", 2}}),
@@ -376,6 +383,93 @@ TEST(Select, UniqueKeepsOrder) {
             (std::vector<float>{2, 1, 3}));
 }
 
+TEST(Range, SaysWhichDtypeItComputesIn) {
+  EXPECT_EQ(infer_text("Range", {typed("fp16[]"), typed("fp16[]"), typed("fp16[]")},
+                       {{"stash_type", 10}}),
+            "attribute 'stash_type': expected 1 (fp32), found 10");
+}
+
+TEST(CenterCropPad, CropsAndPadsAroundTheCentre) {
+  const Tensor x = tensor<float>({2, 3}, {1, 2, 3, 4, 5, 6});
+  EXPECT_EQ(values<float>(run_op("CenterCropPad", {x, int64s({3, 2})})),
+            (std::vector<float>{1, 2, 4, 5, 0, 0}));
+  EXPECT_EQ(values<float>(run_op("CenterCropPad", {x, int64s({6})}, {{"axes", Ints{-1}}})),
+            (std::vector<float>{0, 1, 2, 3, 0, 0, 0, 4, 5, 6, 0, 0}));
+  EXPECT_EQ(infer_text("CenterCropPad", {typed("fp32[n, 3, w]"), sized({"h", "4"})},
+                       {{"axes", Ints{0, 2}}}),
+            "fp32[h, 3, 4]");
+  EXPECT_EQ(infer_text("CenterCropPad", {typed("fp32[n, 3]"), known(int64s({1}))}),
+            "input 'shape': expected 2 sizes, one for each axis, found 1");
+  EXPECT_EQ(op_error("CenterCropPad", {x, int64s({1})}),
+            "CenterCropPad: expected 2 sizes, one for each axis, found 1");
+}
+
+TEST(TensorScatter, WritesIntoTheCache) {
+  const Tensor cache = tensor<float>({2, 3, 1}, {1, 2, 3, 4, 5, 6});
+  const Tensor update = tensor<float>({2, 2, 1}, {10, 20, 30, 40});
+  EXPECT_EQ(values<float>(run_op("TensorScatter", {cache, update})),
+            (std::vector<float>{10, 20, 3, 30, 40, 6}));
+  EXPECT_EQ(values<float>(
+                run_op("TensorScatter", {cache, update, int64s({1, 2})}, {{"mode", "circular"}})),
+            (std::vector<float>{1, 10, 20, 40, 5, 30}));
+  EXPECT_EQ(infer_text("TensorScatter", {typed("fp16[b, s, 4]"), typed("fp16[b, t, 4]")}),
+            "fp16[b, s, 4]");
+}
+
+TEST(TensorScatter, SaysWhatDoesNotFit) {
+  const Tensor cache = tensor<float>({2, 3, 1}, {1, 2, 3, 4, 5, 6});
+  const Tensor update = tensor<float>({2, 2, 1}, {10, 20, 30, 40});
+  EXPECT_EQ(op_error("TensorScatter", {cache, update, int64s({1, 2})}),
+            "TensorScatter: expected write indices from 0 to 1, found 2");
+  EXPECT_EQ(op_error("TensorScatter", {cache, update, int64s({1})}),
+            "TensorScatter: expected one write index for each of 2 samples, found 1");
+  EXPECT_EQ(
+      op_error("TensorScatter", {cache, matrix()}),
+      "TensorScatter: expected an update that fits into [2, 3, 1] along axis 1, found [2, 3]");
+  EXPECT_EQ(
+      infer_text("TensorScatter", {typed("fp32[2, 3]"), typed("fp32[2, 3]")}, {{"mode", "ring"}}),
+      "attribute 'mode': expected 'linear' or 'circular', found 'ring'");
+  EXPECT_EQ(infer_text("TensorScatter", {typed("fp32[2, 3]"), typed("fp32[2, 3]")}),
+            "attribute 'axis': expected an axis other than that of the batch, found 0");
+}
+
+// The numbers of numpy.random.seed(3).
+TEST(Random, DrawsWhatNumPyDraws) {
+  const auto uniform = values<float>(
+      run_op("RandomUniform", {}, {{"shape", Ints{3}}, {"seed", 3.0F}, {"high", 2.0F}}));
+  EXPECT_NEAR(uniform[0], 2 * 0.550797903F, 1e-6F);
+  EXPECT_NEAR(uniform[2], 2 * 0.290904739F, 1e-6F);
+  const auto normal = run_op("RandomNormalLike", {matrix()}, {{"dtype", 11}, {"seed", 3.0F}});
+  EXPECT_EQ(normal.dims(), (Dims{2, 3}));
+  EXPECT_NEAR(values<double>(normal)[0], 1.788628473, 1e-8);
+  EXPECT_NEAR(values<double>(normal)[1], 0.436509851, 1e-8);
+}
+
+TEST(Random, SeedsDecideAndNoneDoesNot) {
+  const auto draw = [](const testing::AttributeList& attributes) {
+    return values<float>(run_op("RandomUniformLike", {matrix()}, attributes));
+  };
+  EXPECT_EQ(draw({{"seed", 0.5F}}), draw({{"seed", 0.5F}}));
+  EXPECT_NE(draw({{"seed", 0.5F}}), draw({{"seed", 0.25F}}));
+  EXPECT_NE(draw({}), draw({}));
+  EXPECT_FALSE(testing::schema("RandomUniformLike").deterministic);
+}
+
+TEST(Random, BernoulliAndMultinomial) {
+  EXPECT_EQ(values<bool>(run_op("Bernoulli", {floats({0, 1, 0})}, {{"dtype", 9}})),
+            (std::vector<bool>{false, true, false}));
+  const Tensor drawn = run_op("Multinomial", {tensor<float>({2, 3}, {-50, 0, -50, 0, -50, -50})},
+                              {{"sample_size", 4}, {"dtype", 7}});
+  EXPECT_EQ(values<std::int64_t>(drawn), (std::vector<std::int64_t>{1, 1, 1, 1, 0, 0, 0, 0}));
+  EXPECT_EQ(infer_text("Multinomial", {typed("fp32[n, 3]")}, {{"sample_size", 5}}), "int32[n, 5]");
+  EXPECT_EQ(infer_text("Multinomial", {typed("fp32[n, 3]")}, {{"sample_size", -1}}),
+            "attribute 'sample_size': expected 0 or more, found -1");
+  EXPECT_EQ(op_error("Multinomial", {tensor<float>({2, 0}, {})}),
+            "Multinomial: expected [batch, classes], found [2, 0]");
+  EXPECT_EQ(infer_text("RandomUniform", {}, {{"shape", Ints{2}}, {"dtype", 7}}),
+            "attribute 'dtype': expected the number of a dtype that the operator gives, found 7");
+}
+
 TEST(CumSum, RunsBothWays) {
   const Tensor axis = tensor<std::int64_t>({}, {1});
   EXPECT_EQ(values<float>(run_op("CumSum", {matrix(), axis})),
@@ -384,6 +478,12 @@ TEST(CumSum, RunsBothWays) {
             (std::vector<float>{5, 3, 0, 11, 6, 0}));
   EXPECT_EQ(op_error("CumSum", {matrix(), tensor<std::int64_t>({}, {2})}),
             "CumSum: input 'axis': expected a value from -2 to 1, found 2");
+  EXPECT_EQ(values<float>(run_op("CumProd", {matrix(), axis})),
+            (std::vector<float>{1, 2, 6, 4, 20, 120}));
+  EXPECT_EQ(values<float>(run_op("CumProd", {matrix(), axis}, {{"reverse", 1}, {"exclusive", 1}})),
+            (std::vector<float>{6, 3, 1, 30, 6, 1}));
+  EXPECT_EQ(op_error("CumProd", {matrix(), int64s({1, 1})}),
+            "CumProd: input 'axis': expected a scalar, found [2]");
 }
 
 }  // namespace

@@ -219,7 +219,7 @@ Status upgrade_pad(UpgradeNode& node, int /*opset*/, UpgradeBuilder& builder) {
 std::vector<OpSchema> pad_ops() {
   OpSchema op;
   op.name = "Pad";
-  op.versions = {1, 2, 11, 13, 18, 19, 21, 23, 24};
+  op.versions = {1, 2, 11, 13, 18, 19, 21, 23, 24, 25};
   op.inputs = {required("data", "T"), required("pads", "I"), optional("constant_value", "T"),
                optional("axes", "Tind")};
   op.outputs = {required("output", "T")};

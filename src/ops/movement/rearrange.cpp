@@ -29,11 +29,20 @@ Result<Dim> divide_dim(const InferContext& context, const Dim& dim, std::int64_t
 // ---- DepthToSpace
 // -------------------------------------------------------------------------------------------------
 
+Status check_mode(const Attributes& attributes) {
+  const std::string mode = attributes.get_string("mode", "DCR");
+  if (mode == "DCR" || mode == "CRD") return {};
+  return attribute_error("mode", fmt::format("expected 'DCR' or 'CRD', found '{}'", mode));
+}
+
+// Whether the places of a block stand behind their channel, else before all channels.
+bool is_column_first(const Attributes& attributes) {
+  return attributes.get_string("mode", "DCR") == "CRD";
+}
+
 Status infer_depth_to_space(InferContext& context) {
   TESSERA_ASSIGN(const std::int64_t block, block_size(context.attributes));
-  const std::string mode = context.attributes.get_string("mode", "DCR");
-  if (mode != "DCR" && mode != "CRD")
-    return attribute_error("mode", fmt::format("expected 'DCR' or 'CRD', found '{}'", mode));
+  TESSERA_TRY(check_mode(context.attributes));
   TESSERA_TRY(require_rank(context, 0, 4));
   TESSERA_TRY(infer_same_as_first(context));
   auto& shape = context.outputs[0].shape;
@@ -46,6 +55,7 @@ Status infer_depth_to_space(InferContext& context) {
 
 Status infer_space_to_depth(InferContext& context) {
   TESSERA_ASSIGN(const std::int64_t block, block_size(context.attributes));
+  TESSERA_TRY(check_mode(context.attributes));
   TESSERA_TRY(require_rank(context, 0, 4));
   TESSERA_TRY(infer_same_as_first(context));
   auto& shape = context.outputs[0].shape;
@@ -73,14 +83,14 @@ Status depth_to_space_kernel(KernelContext& context) {
       context.output(0, input->dtype, {input->dims[0], depth, height * block, width * block}));
   output.dims = {input->dims[0], depth, height, block, width, block};
   const std::int64_t plane = height * width;
-  const bool column_first = context.attributes().get_string("mode", "DCR") == "CRD";
+  const bool column_first = is_column_first(context.attributes());
   const std::int64_t channel = column_first ? plane * block * block : plane;
   const std::int64_t column = column_first ? plane : plane * depth;
   const Dims strides{plane * input->dims[1], channel, width, column * block, 1, column};
   return copy_strided(context, *input, 0, strides, output);
 }
 
-// The output seen as [n, block, block, c, h, w].
+// The output seen as [n, block, block, c, h, w], or as [n, c, block, block, h, w].
 Status space_to_depth_kernel(KernelContext& context) {
   TESSERA_ASSIGN(const TensorView* input, kernel_input(context, 0));
   TESSERA_ASSIGN(const std::int64_t block, block_size(context.attributes()));
@@ -97,9 +107,14 @@ Status space_to_depth_kernel(KernelContext& context) {
   TESSERA_ASSIGN(
       MutableTensorView output,
       context.output(0, input->dtype, {input->dims[0], depth * block * block, height, width}));
-  output.dims = {input->dims[0], block, block, depth, height, width};
   const std::int64_t row = input->dims[3];
   const std::int64_t plane = input->dims[2] * row;
+  if (is_column_first(context.attributes())) {
+    output.dims = {input->dims[0], depth, block, block, height, width};
+    return copy_strided(context, *input, 0, {plane * depth, plane, row, 1, row * block, block},
+                        output);
+  }
+  output.dims = {input->dims[0], block, block, depth, height, width};
   return copy_strided(context, *input, 0, {plane * depth, row, 1, plane, row * block, block},
                       output);
 }
@@ -234,17 +249,17 @@ OpSchema movement(std::string_view name, std::vector<int> versions, InferFn infe
 }  // namespace
 
 std::vector<OpSchema> rearrange_ops() {
-  OpSchema to_space =
-      movement("DepthToSpace", {1, 11, 13}, infer_depth_to_space, unpacked<depth_to_space_kernel>);
+  OpSchema to_space = movement("DepthToSpace", {1, 11, 13, 28}, infer_depth_to_space,
+                               unpacked<depth_to_space_kernel>);
   to_space.attributes = {required_attr("blocksize", AttrType::kInt),
                          attr("mode", AttrType::kString)};
 
   OpSchema to_depth =
-      movement("SpaceToDepth", {1, 13}, infer_space_to_depth, unpacked<space_to_depth_kernel>);
-  to_depth.attributes = {required_attr("blocksize", AttrType::kInt)};
+      movement("SpaceToDepth", {1, 13, 28}, infer_space_to_depth, unpacked<space_to_depth_kernel>);
+  to_depth.attributes = to_space.attributes;
 
-  OpSchema reverse =
-      movement("ReverseSequence", {10}, infer_reverse_sequence, unpacked<reverse_sequence_kernel>);
+  OpSchema reverse = movement("ReverseSequence", {10, 28}, infer_reverse_sequence,
+                              unpacked<reverse_sequence_kernel>);
   reverse.inputs = {required("input", "T"), required("sequence_lens", "I")};
   reverse.attributes = {attr("batch_axis", AttrType::kInt), attr("time_axis", AttrType::kInt)};
   reverse.type_variables.push_back({"I", kInt64Type});

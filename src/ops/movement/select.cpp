@@ -347,7 +347,7 @@ std::vector<OpSchema> select_ops() {
   non_zero.type_variables = {{"T", kNumericTypes | kBoolType | kStringType}, {"I", kInt64Type}};
   non_zero.data_dependent_shape = true;
 
-  OpSchema compress = selection("Compress", {9, 11}, infer_compress, unpacked<compress_kernel>);
+  OpSchema compress = selection("Compress", {9, 11, 28}, infer_compress, unpacked<compress_kernel>);
   compress.inputs = {required("input", "T"), required("condition", "T1")};
   compress.outputs = {required("output", "T")};
   compress.attributes = {attr("axis", AttrType::kInt)};
@@ -365,7 +365,7 @@ std::vector<OpSchema> select_ops() {
   top_k.upgrades = {{1, 1, upgrade_top_k}};
   top_k.shape_inputs = {1};
 
-  OpSchema unique = selection("Unique", {11}, infer_unique, unique_kernel);
+  OpSchema unique = selection("Unique", {11, 28}, infer_unique, unique_kernel);
   unique.inputs = {required("X", "T")};
   unique.outputs = {required("Y", "T"), optional("indices", "I"), optional("inverse_indices", "I"),
                     optional("counts", "I")};

@@ -56,7 +56,7 @@ Status transpose_kernel(KernelContext& context) {
 std::vector<OpSchema> transpose_ops() {
   OpSchema op;
   op.name = "Transpose";
-  op.versions = {1, 13, 21, 23, 24};
+  op.versions = {1, 13, 21, 23, 24, 25};
   op.inputs = {required("data", "T")};
   op.outputs = {required("transposed", "T")};
   op.attributes = {attr("perm", AttrType::kInts)};

@@ -29,6 +29,11 @@ Status check_attributes(const Attributes& attributes) {
     return attribute_error("qk_matmul_output_mode",
                            fmt::format("expected a value from 0 to 3, found {}", mode));
   }
+  for (const char* name : {"left_window_size", "right_window_size"}) {
+    const std::int64_t size = attributes.get_int(name, nn::kUnboundedWindow);
+    if (size < nn::kUnboundedWindow)
+      return attribute_error(name, fmt::format("expected -1 or more, found {}", size));
+  }
   return {};
 }
 
@@ -69,6 +74,8 @@ struct Call {
   double scale = 1;
   double softcap = 0;
   bool causal = false;
+  std::int64_t left_window = nn::kUnboundedWindow;   // keys before that of the query
+  std::int64_t right_window = nn::kUnboundedWindow;  // and behind it
   std::int64_t nan_rows = 0;
   std::int64_t mode = 0;
 };
@@ -126,16 +133,19 @@ class Bias {
 
   void row(const Call& call, std::int64_t b, std::int64_t h, std::int64_t query,
            std::vector<double>& out) const {
+    std::int64_t first = 0;
     std::int64_t last = call.total;  // the first key that is not seen
     if (!valid_.empty()) last = std::min(last, valid_[static_cast<std::size_t>(b)]);
-    if (call.causal) {
-      const std::int64_t before =
-          valid_.empty() ? call.past : valid_[static_cast<std::size_t>(b)] - call.queries;
-      last = std::min(last, query + before + 1);
-    }
+    const std::int64_t before =
+        valid_.empty() ? call.past : valid_[static_cast<std::size_t>(b)] - call.queries;
+    const std::int64_t own = query + before;  // the key at the place of the query
+    if (call.causal) last = std::min(last, own + 1);
+    if (call.left_window >= 0) first = own > call.left_window ? own - call.left_window : 0;
+    if (call.right_window >= 0 && call.right_window < last - own)
+      last = own + call.right_window + 1;
     for (std::int64_t key = 0; key < call.total; ++key)
       out[static_cast<std::size_t>(key)] =
-          key < last ? from_mask(b, h, query, key) : kMinusInfinity;
+          first <= key && key < last ? from_mask(b, h, query, key) : kMinusInfinity;
   }
 
  private:
@@ -228,6 +238,8 @@ Result<Call> read_call(KernelContext& context, const AttentionSizes& sizes) {
                                        : 1 / std::sqrt(static_cast<double>(call.head));
   call.softcap = static_cast<double>(attributes.get_float("softcap", 0));
   call.causal = attributes.get_int("is_causal", 0) != 0;
+  call.left_window = attributes.get_int("left_window_size", nn::kUnboundedWindow);
+  call.right_window = attributes.get_int("right_window_size", nn::kUnboundedWindow);
   call.nan_rows = attributes.get_int("nan_rows", nn::kMaskedRowsAreZero);
   call.mode = attributes.get_int("qk_matmul_output_mode", 0);
   TESSERA_ASSIGN(const TensorView* q, kernel_input(context, nn::kAttentionQuery));
@@ -309,12 +321,38 @@ Work attention_work(const Attributes& attributes, std::span<const TensorSpec> in
   return work;
 }
 
+// Attention whose scores and weights bodies change; import makes its parts of it.
+Status infer_flex(InferContext& context) {
+  for (std::size_t i = 0; i < 3; ++i) TESSERA_TRY(require_rank(context, i, 4));
+  const auto& q = context.inputs[0].type;
+  const auto& v = context.inputs[2].type.shape;
+  std::optional<Shape> output = q.shape;
+  if (output) output->back() = v ? v->back() : context.fresh_symbol("head");
+  set_output(context, 0, q.dtype, std::move(output));
+  return {};
+}
+
+OpSchema flex_attention() {
+  OpSchema op;
+  op.domain = "ai.onnx.preview";
+  op.name = "FlexAttention";
+  op.versions = {1};
+  op.inputs = {required("Q", "T1"), required("K", "T1"), required("V", "T1")};
+  op.outputs = {required("Y", "T1")};
+  op.attributes = {attr("prob_mod", AttrType::kGraph), attr("scale", AttrType::kFloat),
+                   attr("score_mod", AttrType::kGraph), attr("softmax_precision", AttrType::kInt)};
+  op.type_variables = {{"T1", kFloatTypes}};
+  op.structure = Structure::kControlFlow;
+  op.infer = infer_flex;
+  return op;
+}
+
 }  // namespace
 
 std::vector<OpSchema> attention_ops() {
   OpSchema op;
   op.name = "Attention";
-  op.versions = {23, 24};
+  op.versions = {23, 24, 25};
   op.inputs = {required("Q", "T1"),
                required("K", "T1"),
                required("V", "T2"),
@@ -325,14 +363,12 @@ std::vector<OpSchema> attention_ops() {
   op.outputs = {required("Y", "T1"), optional("present_key", "T1"), optional("present_value", "T2"),
                 optional("qk_matmul_output", "T1")};
   // nan_rows is none of the standard's (attention_plan.h).
-  op.attributes = {attr("is_causal", AttrType::kInt),
-                   attr("kv_num_heads", AttrType::kInt),
-                   attr("nan_rows", AttrType::kInt),
-                   attr("q_num_heads", AttrType::kInt),
-                   attr("qk_matmul_output_mode", AttrType::kInt),
-                   attr("scale", AttrType::kFloat),
-                   attr("softcap", AttrType::kFloat),
-                   attr("softmax_precision", AttrType::kInt)};
+  op.attributes = {
+      attr("is_causal", AttrType::kInt),         attr("kv_num_heads", AttrType::kInt),
+      attr("left_window_size", AttrType::kInt),  attr("nan_rows", AttrType::kInt),
+      attr("q_num_heads", AttrType::kInt),       attr("qk_matmul_output_mode", AttrType::kInt),
+      attr("right_window_size", AttrType::kInt), attr("scale", AttrType::kFloat),
+      attr("softcap", AttrType::kFloat),         attr("softmax_precision", AttrType::kInt)};
   op.type_variables = {{"T1", kFloatTypes},
                        {"T2", kFloatTypes},
                        {"U", kNumericTypes | kBoolType},
@@ -341,7 +377,7 @@ std::vector<OpSchema> attention_ops() {
   op.infer = infer;
   op.kernel = kernel;
   op.work = attention_work;
-  return {op};
+  return {op, flex_attention()};
 }
 
 }  // namespace tessera::ops

@@ -21,6 +21,9 @@ enum AttentionInput : std::size_t {
   kAttentionValidKeys,
 };
 
+// Of the attributes left_window_size and right_window_size: no bound on that side.
+inline constexpr std::int64_t kUnboundedWindow = -1;
+
 // Values of the attribute nan_rows, which is none of the standard's: what becomes of a query whose
 // keys are all masked. Where attention is re-assembled, it says what the pieces did.
 enum AttentionNanRows : std::int64_t {

@@ -128,6 +128,23 @@ TEST(Attention, MasksThatAreShortAndKeysThatArePadding) {
       {-0.5F, -0.0714286F, -0.1121F, -0.136079F, -0.5F, -0.0714286F, -0.0328578F, -0.149286F});
 }
 
+// Values of one key each, so that the result tells which keys a query has seen.
+TEST(Attention, SeesTheKeysOfItsWindow) {
+  const Tensor zeros = floats({1, 1, 4, 1}, {0, 0, 0, 0});
+  const Tensor v = floats({1, 1, 4, 1}, {1, 2, 4, 8});
+  const auto result = [&](std::int64_t left, std::int64_t right) {
+    const Attributes window =
+        attributes({{"left_window_size", left}, {"right_window_size", right}});
+    return to_vector(run_op("Attention", window, {zeros, zeros, v}).value()[0]);
+  };
+  EXPECT_EQ(result(0, 0), (std::vector<float>{1, 2, 4, 8}));
+  EXPECT_EQ(result(1, 0), (std::vector<float>{1, 1.5F, 3, 6}));
+  EXPECT_EQ(result(-1, 1), (std::vector<float>{1.5F, 7.0F / 3, 3.75F, 3.75F}));
+  EXPECT_EQ(error_text(run_op("Attention", attributes({{"left_window_size", std::int64_t{-2}}}),
+                              {zeros, zeros, v})),
+            "attribute 'left_window_size': expected -1 or more, found -2");
+}
+
 TEST(Attention, InfersItsShapes) {
   EXPECT_EQ(
       infer_text("Attention", {}, {"fp32[b, 8, s, 64]", "fp32[b, 2, t, 64]", "fp32[b, 2, t, 32]"}),

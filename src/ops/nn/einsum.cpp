@@ -294,7 +294,7 @@ Work einsum_work(const Attributes& attributes, std::span<const TensorSpec> input
 OpSchema einsum_schema() {
   OpSchema op;
   op.name = "Einsum";
-  op.versions = {12};
+  op.versions = {12, 28};
   op.inputs = {variadic("Inputs", "T")};
   op.outputs = {required("Output", "T")};
   op.attributes = {required_attr("equation", AttrType::kString)};

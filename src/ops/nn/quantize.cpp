@@ -200,7 +200,7 @@ Status dynamic_kernel(KernelContext& context) {
 std::vector<OpSchema> quantize_schemas() {
   OpSchema quantize;
   quantize.name = "QuantizeLinear";
-  quantize.versions = {10, 13, 19, 21, 23, 24};
+  quantize.versions = {10, 13, 19, 21, 23, 24, 25, 28};
   quantize.inputs = {required("x", "T1"), required("y_scale", "T2"),
                      optional("y_zero_point", "T3")};
   quantize.outputs = {required("y", "T3")};

@@ -234,6 +234,7 @@ struct Row {
 std::vector<OpSchema> reduce_ops() {
   using R = Reduction;
   const std::vector<int> common{1, 11, 13, 18};
+  const std::vector<int> logarithmic{1, 11, 13, 18, 28};
   const std::vector<int> extreme{1, 11, 12, 13, 18, 20};
   const InferFn plain = infer_reduce<nullptr>;
   const Row rows[] = {
@@ -247,8 +248,8 @@ std::vector<OpSchema> reduce_ops() {
       {"ReduceL1", common, 13, plain, reduce_kernel<R::kL1>},
       {"ReduceL2", common, 13, plain, reduce_kernel<R::kL2>},
       {"ReduceSumSquare", common, 13, plain, reduce_kernel<R::kSumSquare>},
-      {"ReduceLogSum", common, 13, plain, reduce_kernel<R::kLogSum>},
-      {"ReduceLogSumExp", common, 13, plain, reduce_kernel<R::kLogSumExp>},
+      {"ReduceLogSum", logarithmic, 13, plain, reduce_kernel<R::kLogSum>},
+      {"ReduceLogSumExp", logarithmic, 13, plain, reduce_kernel<R::kLogSumExp>},
   };
   std::vector<OpSchema> ops;
   for (const Row& row : rows) {

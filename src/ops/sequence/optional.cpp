@@ -124,13 +124,13 @@ OpSchema optional_op(std::string_view name, std::vector<int> versions, FormalPar
 
 std::vector<OpSchema> optional_ops() {
   std::vector<OpSchema> ops;
-  ops.push_back(optional_op("Optional", {15}, optional("input", ""), required("output", ""),
+  ops.push_back(optional_op("Optional", {15, 28}, optional("input", ""), required("output", ""),
                             infer_optional, optional_kernel));
   ops.back().attributes = {attr("type", AttrType::kType)};
-  ops.push_back(optional_op("OptionalHasElement", {15, 18}, optional("input", ""),
+  ops.push_back(optional_op("OptionalHasElement", {15, 18, 28}, optional("input", ""),
                             required("output", "B"), infer_has_element, has_element_kernel));
   ops.back().type_variables = {{"B", kBoolType}};
-  ops.push_back(optional_op("OptionalGetElement", {15, 18}, required("input", ""),
+  ops.push_back(optional_op("OptionalGetElement", {15, 18, 28}, required("input", ""),
                             required("output", ""), infer_get_element, get_element_kernel));
   return ops;
 }

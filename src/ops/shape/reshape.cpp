@@ -336,25 +336,26 @@ OpSchema view(std::string_view name, std::vector<int> versions, InferFn infer, K
 }  // namespace
 
 std::vector<OpSchema> reshape_ops() {
-  OpSchema reshape = view("Reshape", {1, 5, 13, 14, 19, 21, 23, 24}, infer_reshape, reshape_kernel);
+  OpSchema reshape =
+      view("Reshape", {1, 5, 13, 14, 19, 21, 23, 24, 25}, infer_reshape, reshape_kernel);
   reshape.inputs.push_back(required("shape", "I"));
   reshape.attributes = {attr("allowzero", AttrType::kInt)};
   reshape.type_variables.push_back({"I", kInt64Type});
   reshape.upgrades = {{1, 1, upgrade_reshape}};
   reshape.shape_inputs = {1};
 
-  OpSchema flatten = view("Flatten", {1, 9, 11, 13, 21, 23, 24}, infer_flatten, flatten_kernel);
+  OpSchema flatten = view("Flatten", {1, 9, 11, 13, 21, 23, 24, 25}, infer_flatten, flatten_kernel);
   flatten.inputs = {required("input", "T")};
   flatten.attributes = {attr("axis", AttrType::kInt)};
 
-  OpSchema squeeze = view("Squeeze", {1, 11, 13, 21, 23, 24}, infer_squeeze, squeeze_kernel);
+  OpSchema squeeze = view("Squeeze", {1, 11, 13, 21, 23, 24, 25}, infer_squeeze, squeeze_kernel);
   squeeze.inputs.push_back(optional("axes", "I"));
   squeeze.type_variables.push_back({"I", kInt64Type});
   squeeze.upgrades = {{1, 11, upgrade_axes}};
   squeeze.shape_inputs = {1};
 
   OpSchema unsqueeze =
-      view("Unsqueeze", {1, 11, 13, 21, 23, 24}, infer_unsqueeze, unsqueeze_kernel);
+      view("Unsqueeze", {1, 11, 13, 21, 23, 24, 25}, infer_unsqueeze, unsqueeze_kernel);
   unsqueeze.inputs.push_back(required("axes", "I"));
   unsqueeze.type_variables.push_back({"I", kInt64Type});
   unsqueeze.upgrades = {{1, 11, upgrade_axes}};

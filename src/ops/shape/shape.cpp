@@ -78,7 +78,7 @@ Status size_kernel(KernelContext& context) {
 std::vector<OpSchema> shape_ops() {
   OpSchema shape;
   shape.name = "Shape";
-  shape.versions = {1, 13, 15, 19, 21, 23, 24};
+  shape.versions = {1, 13, 15, 19, 21, 23, 24, 25};
   shape.inputs = {required("data", "T")};
   shape.outputs = {required("shape", "T1")};
   shape.attributes = {attr("start", AttrType::kInt), attr("end", AttrType::kInt)};
@@ -90,7 +90,7 @@ std::vector<OpSchema> shape_ops() {
 
   OpSchema size = shape;
   size.name = "Size";
-  size.versions = {1, 13, 19, 21, 23, 24};
+  size.versions = {1, 13, 19, 21, 23, 24, 25};
   size.outputs = {required("size", "T1")};
   size.attributes = {};
   size.infer = infer_size;

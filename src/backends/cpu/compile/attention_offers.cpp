@@ -23,6 +23,11 @@ std::string attention_refusal(const artefact::KernelSpec& spec) {
   if (step.output_count > 3) return "Attention: output 'qk_matmul_output': expected none";
   if (step_input(step, ops::nn::kAttentionValidKeys) >= 0)
     return "Attention: input 'nonpad_kv_seqlen': expected none";
+  for (const char* window : {"left_window_size", "right_window_size"}) {
+    const std::int64_t size = step.attributes.get_int(window, ops::nn::kUnboundedWindow);
+    if (size != ops::nn::kUnboundedWindow)
+      return fmt::format("Attention: attribute '{}': expected -1, found {}", window, size);
+  }
   const std::int64_t precision = step.attributes.get_int("softmax_precision", 1);
   if (precision != static_cast<std::int64_t>(DType::kFp32))
     return fmt::format("Attention: attribute 'softmax_precision': expected 1 (fp32), found {}",

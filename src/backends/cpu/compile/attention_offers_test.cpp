@@ -98,6 +98,8 @@ TEST(AttentionOffers, Refusals) {
             "Attention: expected the result alone or with the cache, found 3 outputs");
   EXPECT_EQ(refusal(DType::kFp32, 1, attributes({{"softmax_precision", std::int64_t{11}}})),
             "Attention: attribute 'softmax_precision': expected 1 (fp32), found 11");
+  EXPECT_EQ(refusal(DType::kFp32, 1, attributes({{"left_window_size", std::int64_t{2}}})),
+            "Attention: attribute 'left_window_size': expected -1, found 2");
 }
 
 TEST(RotaryOffers, HalvesNeighboursAndViewsOfTables) {

@@ -167,7 +167,8 @@ Result<MoveTables> depth_space(const artefact::KernelStep& step, const Dims& in)
                   fmt::format("{}: expected sizes in multiples of {}, found {}", step.op_type, b,
                               to_string(in)));
     cut = {in[0], in[1], in[2] / b, b, in[3] / b, b};
-    perm = {0, 3, 5, 1, 2, 4};
+    perm = crd ? std::vector<std::size_t>{0, 1, 3, 5, 2, 4}
+               : std::vector<std::size_t>{0, 3, 5, 1, 2, 4};
   }
   const Dims strides = strides_of(cut);
   MoveTables tables;

@@ -1,0 +1,20 @@
+#pragma once
+
+// What ai.onnx.ml does to the scores of a row at the end.
+
+#include <cstdint>
+#include <span>
+
+#include "base/error.h"
+
+namespace tessera::ops::ml {
+
+enum class PostTransform : std::uint8_t { kNone, kSoftmax, kLogistic, kSoftmaxZero, kProbit };
+
+// By its number in the standard. Error: "attribute 'post_transform': expected a number from 0 to 4,
+// found 7".
+Result<PostTransform> post_transform(std::int64_t number);
+
+void apply(PostTransform transform, std::span<double> scores);
+
+}  // namespace tessera::ops::ml
