@@ -7,7 +7,8 @@
 //
 // In each round every kernel gets the samples of one round, then the artefact runs so often and so
 // long at least; the first run does not count. The answer, the last line:
-//   {"version":, "caches": "resident", "shared" or "streamed", "total_us": [of each run], "parts_us":
+//   {"version":, "caches": "resident", "shared" or "streamed", "total_us": [of each run],
+//   "parts_us":
 //   {"compute":
 //    [of each run], "layout":, "copy":, "sync":}, "instructions": [{"label":, "category":,
 //    "device":, "kernel": "" or its name, "method": of the plan, "region": of the method,

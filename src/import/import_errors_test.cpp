@@ -115,6 +115,14 @@ TEST(ImportErrors, VersionsFromTheFuture) {
   EXPECT_EQ(
       import_error(OnnxModel(99)),
       "the model imports opset 99 of domain 'ai.onnx'; the newest version that is supported is 28");
+  for (const auto& [domain, newest] :
+       {std::pair<std::string, int>{"ai.onnx.ml", 5}, {"ai.onnx.preview.training", 1}}) {
+    OnnxModel model(17);
+    model.opset_import(domain, 77);
+    EXPECT_EQ(import_error(model), "the model imports opset 77 of domain '" + domain +
+                                       "'; the newest version that is supported is " +
+                                       std::to_string(newest));
+  }
   EXPECT_EQ(import_error(OnnxModel(17, 99)),
             "the model has IR version 99; the newest that is supported is 14");
 }

@@ -2,13 +2,25 @@
 
 #include <fmt/format.h>
 
+#include <array>
 #include <limits>
+#include <utility>
 
 #include "base/error.h"
 #include "io/onnx.pb.h"
 #include "ops/op_table.h"
 
 namespace tessera::importer {
+namespace {
+
+// The newest version of each domain that the ONNX standard versions. Others are their makers'.
+constexpr std::array kNewestVersions = {
+    std::pair<std::string_view, int>{"", ops::kNewestOpset},
+    std::pair<std::string_view, int>{"ai.onnx.ml", 5},
+    std::pair<std::string_view, int>{"ai.onnx.preview.training", 1},
+};
+
+}  // namespace
 
 std::string_view normal_domain(std::string_view domain) {
   return domain == "ai.onnx" ? std::string_view() : domain;
@@ -31,11 +43,12 @@ Status OpsetImports::add(std::string_view domain, std::int64_t version) {
         fmt::format("opset import of domain '{}': expected a version of at least 1, found {}",
                     domain_name(name), version));
   }
-  if (name.empty() && version > ops::kNewestOpset) {
-    return fail(ErrorCode::kUnimplemented,
-                fmt::format("the model imports opset {} of domain 'ai.onnx'; the newest version "
-                            "that is supported is {}",
-                            version, ops::kNewestOpset));
+  for (const auto& [known, newest] : kNewestVersions) {
+    if (name == known && version > newest)
+      return fail(ErrorCode::kUnimplemented,
+                  fmt::format("the model imports opset {} of domain '{}'; the newest version "
+                              "that is supported is {}",
+                              version, domain_name(name), newest));
   }
   const auto [entry, is_new] = versions_.emplace(name, static_cast<int>(version));
   if (!is_new && entry->second != version) {
