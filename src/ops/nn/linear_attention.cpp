@@ -252,8 +252,8 @@ Work work(const Attributes& attributes, std::span<const TensorSpec> inputs,
   const auto heads = heads_of(attributes);
   if (!heads || inputs.size() < 3) return work;
   // Each element of the key meets each of its head's value a few times.
-  work.flops = 8 * static_cast<double>(numel(inputs[kKey].dims)) *
-               static_cast<double>(inputs[kValue].dims[2] / heads->key);
+  const std::int64_t value_size = inputs[kValue].dims[2] / heads->key;
+  work.flops = 8 * static_cast<double>(numel(inputs[kKey].dims) * value_size);
   return work;
 }
 
