@@ -6,6 +6,7 @@
 //   EXPECT_EQ(testing::infer_text("Concat", {testing::typed("fp32[n, 3]"), ...}, {{"axis", 0}}),
 //   "fp32[...]");
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <deque>
@@ -49,6 +50,11 @@ std::vector<T> values(const Tensor& from) {
   if (from.dtype() != ops::dtype_of<T>()) return {};
   const auto span = from.span<T>();
   return {span.begin(), span.end()};
+}
+
+// Matches floats that are each within 1e-5 of the expected ones.
+inline auto near(std::initializer_list<float> expected) {
+  return ::testing::Pointwise(::testing::FloatNear(1e-5F), std::vector<float>(expected));
 }
 
 // "Add", or "ai.onnx.ml::Scaler".

@@ -10,20 +10,15 @@ namespace tessera::ops {
 namespace {
 
 using ::testing::ElementsAre;
-using ::testing::FloatNear;
 using testing::floats;
 using testing::infer_text;
+using testing::near;
 using testing::op_error;
-using ::testing::Pointwise;
 using testing::run_all;
 using testing::run_op;
 using testing::tensor;
 using testing::typed;
 using testing::values;
-
-auto near(std::initializer_list<float> expected) {
-  return Pointwise(FloatNear(1e-5F), std::vector<float>(expected));
-}
 
 const Tensor& scores() {
   static const Tensor kept = tensor<float>({1, 3, 2}, {0.25F, 0.5F, 0.75F, 0.25F, 0, 1});

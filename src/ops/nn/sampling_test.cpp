@@ -9,22 +9,17 @@
 namespace tessera::ops {
 namespace {
 
-using ::testing::FloatNear;
 using testing::floats;
 using testing::infer_text;
 using testing::int64s;
 using testing::Ints;
 using testing::known;
+using testing::near;
 using testing::op_error;
-using ::testing::Pointwise;
 using testing::run_op;
 using testing::tensor;
 using testing::typed;
 using testing::values;
-
-auto near(std::initializer_list<float> expected) {
-  return Pointwise(FloatNear(1e-4F), std::vector<float>(expected));
-}
 
 Tensor ramp(Dims dims, float first = 0) {
   std::vector<float> elements(static_cast<std::size_t>(numel(dims)));

@@ -8,21 +8,16 @@
 namespace tessera::ops {
 namespace {
 
-using ::testing::FloatNear;
 using testing::floats;
 using testing::infer_text;
 using testing::int64s;
 using testing::known;
+using testing::near;
 using testing::op_error;
-using ::testing::Pointwise;
 using testing::run_op;
 using testing::tensor;
 using testing::typed;
 using testing::values;
-
-auto near(std::initializer_list<float> expected) {
-  return Pointwise(FloatNear(1e-5F), std::vector<float>(expected));
-}
 
 Tensor scalar(std::int64_t value) {
   return tensor<std::int64_t>({}, {value});

@@ -8,19 +8,14 @@
 namespace tessera::ops {
 namespace {
 
-using ::testing::FloatNear;
 using testing::floats;
 using testing::infer_text;
+using testing::near;
 using testing::op_error;
-using ::testing::Pointwise;
 using testing::run_all;
 using testing::tensor;
 using testing::typed;
 using testing::values;
-
-auto near(std::initializer_list<float> expected) {
-  return Pointwise(FloatNear(1e-5F), std::vector<float>(expected));
-}
 
 std::string name(const char* op) {
   return std::string("ai.onnx.preview.training::") + op;

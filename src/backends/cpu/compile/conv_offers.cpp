@@ -7,7 +7,6 @@
 
 #include "backends/cpu/compile/conv_draft.h"
 #include "backends/cpu/run/cpu_features.h"
-#include "backends/cpu/run/elementwise_program.h"
 #include "backends/cpu/run/physical.h"
 
 namespace tessera::backends::cpu {
@@ -64,10 +63,7 @@ Result<Choice> choose_cut(const SpecDraft& draft, const InstanceDims& dims, std:
   }
   TESSERA_ASSIGN(const auto fixed, describe(choice.weights));
   choice.implementation = fixed->implementation();
-  if (draft.spec.steps.size() > 1 + steps) {
-    TESSERA_ASSIGN(const auto tail, ElementwiseProgram::parse(draft.spec, bytes, 1 + steps));
-    TESSERA_TRY(tail.bind(dims));
-  }
+  TESSERA_TRY(check_tail(draft, dims, 1 + steps));
   return choice;
 }
 

@@ -7,7 +7,6 @@
 #include "backends/cpu/compile/conv_draft.h"
 #include "backends/cpu/run/cpu_features.h"
 #include "backends/cpu/run/depthwise_conv_plan.h"
-#include "backends/cpu/run/elementwise_program.h"
 
 namespace tessera::backends::cpu {
 namespace {
@@ -46,11 +45,7 @@ Offers offer_depthwise_conv(const OfferRequest& request, const ConvPlan& plan,
     const Dims& dst = request.dims.outputs[0];
     const Layout last = Layout::channels_last(static_cast<int>(dst.size()));
     TESSERA_ASSIGN(const SpecDraft laid, conv_in_layouts(request.draft, {last, last}));
-    if (laid.spec.steps.size() > 1) {
-      const auto bytes = laid.constant_bytes();
-      TESSERA_ASSIGN(const auto tail, ElementwiseProgram::parse(laid.spec, bytes, 1));
-      TESSERA_TRY(tail.bind(request.dims));
-    }
+    TESSERA_TRY(check_tail(laid, request.dims, 1));
     Candidate result = conv_candidate(laid, "simd.depthwise_conv", request.dims, product_flops);
     result.efficiency = efficiency(plan, dst);
     return result;

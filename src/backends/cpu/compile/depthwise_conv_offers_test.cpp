@@ -5,7 +5,6 @@
 #include <cmath>
 
 #include "backends/cpu/compile/conv_case_test.h"
-#include "backends/cpu/run/cpu_run_device.h"
 #include "backends/cpu/run/depthwise_conv_plan.h"
 
 namespace tessera::backends::cpu {
@@ -164,30 +163,10 @@ TEST(DepthwiseConvOffers, PricesVectorsThatAreNotFull) {
   EXPECT_LT(share(64, 2), share(64, 1));
 }
 
-// A spec of the kernel as the compiler leaves it, for a convolution of 4 channels.
+// For a convolution of 4 channels in 4 groups.
 artefact::KernelSpec spec_of(const Shape& shape, const Shape& weights) {
-  const Layout last = Layout::channels_last(static_cast<int>(shape.size()));
-  artefact::KernelSpec spec;
-  spec.backend = "cpu";
-  spec.kernel = "simd.depthwise_conv";
-  spec.inputs = {{DType::kFp32, last, shape}};
-  spec.outputs = {{DType::kFp32, last, shape}};
-  spec.constants = {{DType::kFp32, depthwise_weights_layout(shape.size()), weights}};
-  artefact::KernelStep step;
-  step.op_type = "Conv";
-  step.inputs = {0, 1};
-  step.output_count = 1;
-  step.attributes = attributes({{"group", std::int64_t{4}}});
-  spec.steps = {step};
-  spec.output_operands = {2};
-  return spec;
-}
-
-std::string load_error(const artefact::KernelSpec& spec) {
-  const std::vector<std::byte> bytes(4096);
-  const std::vector<std::span<const std::byte>> constants(spec.constants.size(), bytes);
-  const auto loaded = make_cpu_run_device()->load(spec, constants);
-  return loaded ? "" : loaded.error().to_string();
+  return conv_spec("simd.depthwise_conv", shape, shape,
+                   {DType::kFp32, depthwise_weights_layout(shape.size()), weights}, 4);
 }
 
 TEST(DepthwiseConvLoad, SaysWhatItCannotTake) {

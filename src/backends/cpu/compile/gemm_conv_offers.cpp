@@ -5,7 +5,6 @@
 #include <algorithm>
 
 #include "backends/cpu/compile/conv_draft.h"
-#include "backends/cpu/run/elementwise_program.h"
 #include "backends/cpu/run/gemm_conv_plan.h"
 #include "backends/cpu/run/product_simd.h"
 
@@ -29,12 +28,8 @@ double efficiency(const GemmConvGeometry& geometry) {
 
 Result<ConvPlan> check(const SpecDraft& laid, const InstanceDims& dims) {
   const auto bytes = laid.constant_bytes();
-  TESSERA_ASSIGN(GemmConvPlan plan, plan_gemm_conv(laid.spec, bytes));
-  const std::size_t first_tail_step = 1 + plan.conv.epilogue.steps;
-  if (laid.spec.steps.size() > first_tail_step) {
-    TESSERA_ASSIGN(const auto tail, ElementwiseProgram::parse(laid.spec, bytes, first_tail_step));
-    TESSERA_TRY(tail.bind(dims));
-  }
+  TESSERA_ASSIGN(PanelConvPlan plan, plan_gemm_conv(laid.spec, bytes));
+  TESSERA_TRY(check_tail(laid, dims, 1 + plan.conv.epilogue.steps));
   return std::move(plan.conv);
 }
 

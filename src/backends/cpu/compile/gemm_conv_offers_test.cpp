@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "backends/cpu/compile/conv_case_test.h"
+#include "backends/cpu/run/gemm_conv_plan.h"
 
 namespace tessera::backends::cpu {
 namespace {
@@ -60,14 +61,7 @@ TEST(GemmConvEpilogue, AddsAndKeepsInARange) {
     for (const bool clips : {false, true}) {
       SCOPED_TRACE(channels);
       Bench bench;
-      const auto x = bench.input("x", {2, 13, 9, 17});
-      const auto conv = bench.op("Conv", {x, bench.random_constant("w", {channels, 13, 3, 3}),
-                                          bench.random_constant("b", {channels})});
-      const auto sum = bench.op("Add", {bench.input("r", {2, channels, 7, 15}), conv});
-      const auto ranged = clips ? bench.op("Clip", {sum, bench.random_constant("low", {}, -1, 0),
-                                                    bench.random_constant("high", {}, 1, 2)})
-                                : bench.op("Relu", {sum});
-      bench.output(clips ? bench.op("Tanh", {ranged}) : ranged);
+      add_ranged_sum(bench, channels, clips);
       EXPECT_EQ(own_candidates(bench, {}), 1U);
       bench.check(3e-5);
     }
@@ -87,6 +81,23 @@ TEST(GemmConvOffers, RefusesWeightsComputedAtRunTime) {
   const auto x = bench.input("x", {1, 2, 9, 9});
   bench.output(bench.op("Conv", {x, bench.input("w", {3, 2, 3, 3})}));
   EXPECT_EQ(own_candidates(bench, {}), 0U);
+}
+
+TEST(GemmConvLoad, RefusesForeignSpecs) {
+  const Shape shape = {1, 16, 8, 8};
+  const artefact::KernelSpec good = conv_spec(
+      "simd.gemm_conv", shape, shape, {DType::kFp32, gemm_conv_weights_layout(4), {16, 16, 3, 3}});
+  EXPECT_EQ(load_error(good), "");
+  artefact::KernelSpec channels = good;
+  channels.outputs[0].shape = {1, 24, 8, 8};
+  EXPECT_EQ(load_error(channels),
+            "kernel 'simd.gemm_conv': expected 16 channels to 16, found [1, 16, 8, 8] to [1, 24, "
+            "8, 8]");
+  artefact::KernelSpec rows = good;
+  rows.constants[0].layout = {};
+  EXPECT_EQ(load_error(rows), "kernel 'simd.gemm_conv': expected weights in " +
+                                  gemm_conv_weights_layout(4).to_string() + ", found " +
+                                  Layout().to_string());
 }
 
 }  // namespace

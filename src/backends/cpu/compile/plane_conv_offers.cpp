@@ -6,7 +6,6 @@
 
 #include "backends/cpu/compile/conv_draft.h"
 #include "backends/cpu/run/cpu_features.h"
-#include "backends/cpu/run/elementwise_program.h"
 #include "backends/cpu/run/plane_conv_plan.h"
 
 namespace tessera::backends::cpu {
@@ -59,10 +58,7 @@ Status check_way(const SpecDraft& laid, const InstanceDims& dims) {
   const auto bytes = laid.constant_bytes();
   TESSERA_ASSIGN(const ConvPlan plan, plan_conv(laid.spec, bytes, 0));
   TESSERA_TRY(check_plane_conv(laid.spec, plan));
-  if (laid.spec.steps.size() == 1) return {};
-  TESSERA_ASSIGN(const auto tail, ElementwiseProgram::parse(laid.spec, bytes, 1));
-  TESSERA_TRY(tail.bind(dims));
-  return {};
+  return check_tail(laid, dims, 1);
 }
 
 }  // namespace

@@ -5,7 +5,6 @@
 #include <algorithm>
 
 #include "backends/cpu/compile/families.h"
-#include "backends/cpu/run/elementwise_program.h"
 #include "backends/cpu/run/panel_product_plan.h"
 #include "backends/cpu/run/product_plan.h"
 #include "base/float_convert.h"
@@ -136,10 +135,7 @@ Result<Choice> choose_cut(const SpecDraft& draft, const InstanceDims& dims, std:
       choice.weights = plan.transpose_b ? Layout{} : Layout{{1, 0}, {}};
   }
   TESSERA_TRY(describe(choice.weights));
-  if (draft.spec.steps.size() > 1 + steps) {
-    TESSERA_ASSIGN(const auto tail, ElementwiseProgram::parse(draft.spec, bytes, 1 + steps));
-    TESSERA_TRY(tail.bind(dims));
-  }
+  TESSERA_TRY(check_tail(draft, dims, 1 + steps));
   const std::int64_t depth = plan.transpose_a ? a[a.size() - 2] : a.back();
   choice.flops = 2.0 * static_cast<double>(numel(dims.outputs[0])) * static_cast<double>(depth);
   return choice;
@@ -151,11 +147,7 @@ std::optional<Candidate> panel_candidate(const SpecDraft& draft, const InstanceD
   const auto panel_plan = plan_panel_product(draft.spec, bytes);
   if (!panel_plan) return std::nullopt;
   const ProductPlan* plan = &panel_plan->product;
-  const std::size_t first = 1 + plan->epilogue.steps;
-  if (draft.spec.steps.size() > first) {
-    const auto tail = ElementwiseProgram::parse(draft.spec, bytes, first);
-    if (!tail || !tail->bind(dims)) return std::nullopt;
-  }
+  if (!check_tail(draft, dims, 1 + plan->epilogue.steps)) return std::nullopt;
   const Dims a = operand_dims(draft.spec, dims, plan->a_operand);
   const Dims b = operand_dims(draft.spec, dims, plan->b_operand);
   if (!plan->problem(a, b, dims.outputs[0], Layout{})) return std::nullopt;

@@ -162,6 +162,14 @@ void align_elementwise_constants(SpecDraft& draft, std::size_t first_step) {
   }
 }
 
+Status check_tail(const SpecDraft& draft, const InstanceDims& dims, std::size_t first_step) {
+  if (draft.spec.steps.size() <= first_step) return {};
+  const auto bytes = draft.constant_bytes();
+  TESSERA_ASSIGN(const auto tail, ElementwiseProgram::parse(draft.spec, bytes, first_step));
+  TESSERA_TRY(tail.bind(dims));
+  return {};
+}
+
 void apply_forms(SpecDraft& draft, const Candidate& candidate) {
   for (std::size_t i = 0; i < candidate.inputs.size(); ++i) {
     if (candidate.inputs[i])

@@ -40,6 +40,10 @@ void relayout_constant(SpecDraft& draft, std::size_t index, const Layout& layout
 // layout where they are not broadcast along a blocked channel.
 void align_elementwise_constants(SpecDraft& draft, std::size_t first_step);
 
+// The steps from `first_step` on as an elementwise program behind an anchor's own code. Errors:
+// steps that are none, or do not fit the dims.
+Status check_tail(const SpecDraft& draft, const InstanceDims& dims, std::size_t first_step);
+
 // Sets layouts of inputs and outputs from a candidate's forms.
 void apply_forms(SpecDraft& draft, const Candidate& candidate);
 

@@ -5,7 +5,6 @@
 #include <algorithm>
 
 #include "backends/cpu/compile/conv_draft.h"
-#include "backends/cpu/run/elementwise_program.h"
 #include "backends/cpu/run/physical.h"
 #include "backends/cpu/run/winograd.h"
 #include "backends/cpu/run/winograd_conv_plan.h"
@@ -18,17 +17,13 @@ constexpr std::int64_t kFewestChannels = 8;
 
 Result<ConvPlan> check(const SpecDraft& laid, const InstanceDims& dims) {
   const auto bytes = laid.constant_bytes();
-  TESSERA_ASSIGN(WinogradConvPlan plan, plan_winograd_conv(laid.spec, bytes));
+  TESSERA_ASSIGN(PanelConvPlan plan, plan_winograd_conv(laid.spec, bytes));
   const Dims& weights = plan.conv.weight_dims;
   if (std::min(weights[0], weights[1]) < kFewestChannels)
     return fail(ErrorCode::kUnimplemented,
                 fmt::format("{}: expected {} channels and more, found weights {}",
                             laid.spec.steps[0].op_type, kFewestChannels, to_string(weights)));
-  const std::size_t first_tail_step = 1 + plan.conv.epilogue.steps;
-  if (laid.spec.steps.size() > first_tail_step) {
-    TESSERA_ASSIGN(const auto tail, ElementwiseProgram::parse(laid.spec, bytes, first_tail_step));
-    TESSERA_TRY(tail.bind(dims));
-  }
+  TESSERA_TRY(check_tail(laid, dims, 1 + plan.conv.epilogue.steps));
   return std::move(plan.conv);
 }
 

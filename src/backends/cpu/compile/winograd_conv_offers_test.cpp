@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "backends/cpu/compile/conv_case_test.h"
+#include "backends/cpu/run/winograd_conv_plan.h"
 
 namespace tessera::backends::cpu {
 namespace {
@@ -49,14 +50,7 @@ TEST(WinogradConvEpilogue, AddsAndKeepsInARange) {
     for (const bool clips : {false, true}) {
       SCOPED_TRACE(channels);
       Bench bench;
-      const auto x = bench.input("x", {2, 13, 9, 17});
-      const auto conv = bench.op("Conv", {x, bench.random_constant("w", {channels, 13, 3, 3}),
-                                          bench.random_constant("b", {channels})});
-      const auto sum = bench.op("Add", {bench.input("r", {2, channels, 7, 15}), conv});
-      const auto ranged = clips ? bench.op("Clip", {sum, bench.random_constant("low", {}, -1, 0),
-                                                    bench.random_constant("high", {}, 1, 2)})
-                                : bench.op("Relu", {sum});
-      bench.output(clips ? bench.op("Tanh", {ranged}) : ranged);
+      add_ranged_sum(bench, channels, clips);
       EXPECT_EQ(own_candidates(bench, {}), 2U);
       bench.check(5e-5);
     }
@@ -105,6 +99,43 @@ TEST(WinogradConvOffers, LeavesOtherWindows) {
   EXPECT_EQ(candidates({16, 16, 3, 1}, {}), 0U);
   EXPECT_EQ(candidates({16, 8, 3, 3}, attributes({{"group", std::int64_t{2}}})), 0U);
   EXPECT_EQ(candidates({4, 16, 3, 3}, {}), 0U);
+}
+
+TEST(WinogradConvLoad, RefusesForeignSpecs) {
+  const Shape shape = {1, 16, 8, 8};
+  const artefact::TensorDecl packed{DType::kFp32, winograd_weights_layout(), {25, 16, 16}};
+  artefact::KernelSpec good = conv_spec("simd.winograd_conv", shape, shape, packed);
+  EXPECT_EQ(load_error(good), "kernel 'simd.winograd_conv': option 'tile': expected 2 or 4");
+  good.options["tile"] = 2;
+  EXPECT_EQ(load_error(good), "");
+  artefact::KernelSpec tiles = good;
+  tiles.options["tile"] = 4;
+  EXPECT_EQ(load_error(tiles), "kernel 'simd.winograd_conv': expected weights of 3 sizes in " +
+                                   packed.layout.to_string() + ", found [25, 16, 16] in " +
+                                   packed.layout.to_string());
+  artefact::KernelSpec rows = good;
+  rows.constants[0].layout = {};
+  EXPECT_EQ(load_error(rows), "kernel 'simd.winograd_conv': expected weights of 3 sizes in " +
+                                  packed.layout.to_string() + ", found [25, 16, 16] in " +
+                                  Layout().to_string());
+  artefact::KernelSpec computed = good;
+  computed.inputs.push_back(computed.constants[0]);
+  computed.constants.clear();
+  EXPECT_EQ(load_error(computed), "kernel 'simd.winograd_conv': expected constant weights");
+  artefact::KernelSpec channels = good;
+  channels.inputs[0].shape = {1, 17, 8, 8};
+  EXPECT_EQ(load_error(channels),
+            "kernel 'simd.winograd_conv': expected 16 channels to 16, found [1, 17, 8, 8] to [1, "
+            "16, 8, 8]");
+  artefact::KernelSpec steps = good;
+  steps.steps[0].attributes = attributes({{"strides", std::vector<std::int64_t>{2, 1}}});
+  EXPECT_EQ(load_error(steps),
+            "Conv: expected a window of [3,3] in steps of [1,1], found 3x3 in steps of 2x1, "
+            "dilated by 1x1");
+  artefact::KernelSpec groups = good;
+  groups.inputs[0].shape = {1, 32, 8, 8};
+  groups.steps[0].attributes = attributes({{"group", std::int64_t{2}}});
+  EXPECT_EQ(load_error(groups), "Conv: expected one group, found 2");
 }
 
 }  // namespace

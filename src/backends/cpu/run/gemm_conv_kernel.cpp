@@ -55,7 +55,7 @@ struct Workspace {
 
 class GemmConvInstance final : public KernelInstance {
  public:
-  GemmConvInstance(const Anchor<GemmConvPlan>& anchor, const InstanceDims& dims)
+  GemmConvInstance(const Anchor<PanelConvPlan>& anchor, const InstanceDims& dims)
       : anchor_(anchor),
         dims_(dims),
         geometry_(gemm_conv_geometry(
@@ -81,7 +81,7 @@ class GemmConvInstance final : public KernelInstance {
   void finish(const ExecuteArgs& args, ChunkRange positions, ChunkRange channels,
               float* scratch) const;
 
-  const Anchor<GemmConvPlan>& anchor_;
+  const Anchor<PanelConvPlan>& anchor_;
   InstanceDims dims_;
   GemmConvGeometry geometry_;
   std::vector<DepthPart> parts_;
@@ -286,7 +286,7 @@ Status GemmConvInstance::execute(const ExecuteArgs& args) {
 
 Result<std::unique_ptr<LoadedKernel>> load_gemm_conv(const artefact::KernelSpec& spec,
                                                      Constants constants) {
-  TESSERA_ASSIGN(GemmConvPlan plan, plan_gemm_conv(spec, constants));
+  TESSERA_ASSIGN(PanelConvPlan plan, plan_gemm_conv(spec, constants));
   const Layout wanted = gemm_conv_weights_layout(plan.conv.weight_dims.size());
   if (const auto& weights = *operand_decl(spec, plan.conv.weights_operand);
       weights.layout != wanted)

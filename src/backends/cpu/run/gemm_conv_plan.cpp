@@ -4,7 +4,6 @@
 
 #include <algorithm>
 
-#include "backends/cpu/run/physical.h"
 #include "backends/cpu/run/product_simd.h"
 
 namespace tessera::backends::cpu {
@@ -12,16 +11,9 @@ namespace {
 
 Status check(const artefact::KernelSpec& spec, const ConvPlan& plan) {
   const auto& op = spec.steps[0].op_type;
-  const std::size_t rank = plan.weight_dims.size();
   const auto refuse = [&](const std::string& text) {
     return fail(ErrorCode::kUnimplemented, op + ": " + text);
   };
-  if (plan.transposed) return refuse("expected a Conv");
-  TESSERA_TRY(check_own_conv(spec, plan));
-  for (const Layout& layout : {plan.src_layout, plan.dst_layout}) {
-    if (!is_channels_last(layout, rank))
-      return refuse("expected channels last, found " + layout.to_string());
-  }
   if (numel(plan.weight_dims) == 0 || plan.group < 1 || plan.weight_dims[0] % plan.group != 0)
     return refuse(fmt::format("expected channels in {} groups, found weights {}", plan.group,
                               to_string(plan.weight_dims)));
@@ -45,13 +37,9 @@ ChunkRange GemmConvGeometry::inside(std::int64_t first, std::int64_t taps) const
   return {low, std::clamp(end, low, columns.dst_size)};
 }
 
-Result<GemmConvPlan> plan_gemm_conv(const artefact::KernelSpec& spec, Constants constants) {
-  GemmConvPlan plan;
-  TESSERA_ASSIGN(plan.conv, plan_conv(spec, constants, 0));
+Result<PanelConvPlan> plan_gemm_conv(const artefact::KernelSpec& spec, Constants constants) {
+  TESSERA_ASSIGN(PanelConvPlan plan, plan_panel_conv(spec, constants));
   TESSERA_TRY(check(spec, plan.conv));
-  const auto own_bias = plan.conv.epilogue.bias;
-  plan.epilogue = plan_panel_epilogue(spec, constants, !own_bias, 1, plan.conv.epilogue);
-  if (own_bias) plan.conv.epilogue.bias = own_bias;
   return plan;
 }
 

@@ -32,14 +32,9 @@ struct GemmConvGeometry {
   [[nodiscard]] ChunkRange inside(std::int64_t first, std::int64_t taps) const;
 };
 
-struct GemmConvPlan {
-  ConvPlan conv;
-  PanelEpilogue epilogue;
-};
-
 // Errors: ranks, operands, layouts and groups that "simd.gemm_conv" cannot take, with what it
 // found.
-Result<GemmConvPlan> plan_gemm_conv(const artefact::KernelSpec& spec, Constants constants);
+Result<PanelConvPlan> plan_gemm_conv(const artefact::KernelSpec& spec, Constants constants);
 
 GemmConvGeometry gemm_conv_geometry(const ConvPlan& plan, const Dims& src, const Dims& dst);
 

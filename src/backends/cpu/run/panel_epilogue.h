@@ -20,4 +20,14 @@ struct PanelEpilogue {
 PanelEpilogue plan_panel_epilogue(const artefact::KernelSpec& spec, Constants constants,
                                   bool accepts_bias, std::size_t channel, EpiloguePlan& epilogue);
 
+// A convolution in channels-last layouts that multiplies with packed columns.
+struct PanelConvPlan {
+  ConvPlan conv;
+  PanelEpilogue epilogue;
+};
+
+// Errors: as of plan_conv and check_own_conv; one that is transposed, layouts that are not
+// channels-last, weights of other channels.
+Result<PanelConvPlan> plan_panel_conv(const artefact::KernelSpec& spec, Constants constants);
+
 }  // namespace tessera::backends::cpu

@@ -42,7 +42,7 @@ struct TilePlace {
 
 class WinogradConvInstance final : public KernelInstance {
  public:
-  WinogradConvInstance(const Anchor<WinogradConvPlan>& anchor, InstanceDims dims)
+  WinogradConvInstance(const Anchor<PanelConvPlan>& anchor, InstanceDims dims)
       : anchor_(anchor),
         dims_(std::move(dims)),
         geometry_(winograd_conv_geometry(
@@ -85,7 +85,7 @@ class WinogradConvInstance final : public KernelInstance {
     return floats(args.scratch + shared_bytes_ + index * chunk_scratch_);
   }
 
-  const Anchor<WinogradConvPlan>& anchor_;
+  const Anchor<PanelConvPlan>& anchor_;
   InstanceDims dims_;
   WinogradConvGeometry geometry_;
   std::vector<float> zeros_;  // a pixel that lies outside of the source
@@ -369,7 +369,7 @@ Result<std::unique_ptr<LoadedKernel>> load_winograd_conv(const artefact::KernelS
   if (*packed != winograd_weights_dims(onnx, tile->second)) return refuse_weights(decl);
   decl.shape = to_shape(onnx);
   decl.layout = {};
-  TESSERA_ASSIGN(WinogradConvPlan plan, plan_winograd_conv(meant, constants));
+  TESSERA_ASSIGN(PanelConvPlan plan, plan_winograd_conv(meant, constants));
   const std::size_t first_tail_step = 1 + plan.conv.epilogue.steps;
   return load_anchor<WinogradConvInstance>(spec, constants, std::move(plan), first_tail_step);
 }

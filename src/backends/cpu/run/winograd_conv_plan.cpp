@@ -4,7 +4,6 @@
 
 #include <algorithm>
 
-#include "backends/cpu/run/physical.h"
 #include "backends/cpu/run/winograd.h"
 
 namespace tessera::backends::cpu {
@@ -14,13 +13,7 @@ Status check(const artefact::KernelSpec& spec, const ConvPlan& plan) {
   const auto refuse = [&](const std::string& text) {
     return fail(ErrorCode::kUnimplemented, spec.steps[0].op_type + ": " + text);
   };
-  if (plan.transposed) return refuse("expected a Conv");
-  TESSERA_TRY(check_own_conv(spec, plan));
   const std::size_t rank = plan.weight_dims.size();
-  for (const Layout& layout : {plan.src_layout, plan.dst_layout}) {
-    if (!is_channels_last(layout, rank))
-      return refuse("expected channels last, found " + layout.to_string());
-  }
   const auto all_are = [](const Dims& sizes, std::int64_t size) {
     return std::all_of(sizes.begin(), sizes.end(), [&](std::int64_t s) { return s == size; });
   };
@@ -35,13 +28,9 @@ Status check(const artefact::KernelSpec& spec, const ConvPlan& plan) {
 
 }  // namespace
 
-Result<WinogradConvPlan> plan_winograd_conv(const artefact::KernelSpec& spec, Constants constants) {
-  WinogradConvPlan plan;
-  TESSERA_ASSIGN(plan.conv, plan_conv(spec, constants, 0));
+Result<PanelConvPlan> plan_winograd_conv(const artefact::KernelSpec& spec, Constants constants) {
+  TESSERA_ASSIGN(PanelConvPlan plan, plan_panel_conv(spec, constants));
   TESSERA_TRY(check(spec, plan.conv));
-  const auto own_bias = plan.conv.epilogue.bias;
-  plan.epilogue = plan_panel_epilogue(spec, constants, !own_bias, 1, plan.conv.epilogue);
-  if (own_bias) plan.conv.epilogue.bias = own_bias;
   return plan;
 }
 

@@ -8,11 +8,6 @@
 
 namespace tessera::backends::cpu {
 
-struct WinogradConvPlan {
-  ConvPlan conv;
-  PanelEpilogue epilogue;
-};
-
 struct WinogradConvGeometry {
   ConvAxis rows, columns;
   std::int64_t images = 1, src_channels = 1, dst_channels = 1;
@@ -25,7 +20,7 @@ struct WinogradConvGeometry {
 
 // Of a spec whose weights lie as ONNX has them. Errors: ranks, operands, layouts and windows that
 // "simd.winograd_conv" cannot take, with what it found.
-Result<WinogradConvPlan> plan_winograd_conv(const artefact::KernelSpec& spec, Constants constants);
+Result<PanelConvPlan> plan_winograd_conv(const artefact::KernelSpec& spec, Constants constants);
 
 WinogradConvGeometry winograd_conv_geometry(const ConvPlan& plan, const Dims& src, const Dims& dst,
                                             std::int64_t tile);
