@@ -5,6 +5,7 @@
 
 #include "base/checked.h"
 #include "base/dim_node.h"
+#include "base/dim_size.h"
 
 namespace tessera {
 namespace detail {
@@ -122,6 +123,10 @@ std::vector<Monomial> Dim::Node::monomials(const Dim& dim) {
   if (dim.node_ != nullptr) return dim.node_->sum;
   if (dim.constant_ == 0) return {};
   return {Monomial{dim.constant_, {}}};
+}
+
+std::int64_t expression_size(const Dim& dim) {
+  return Dim::Node::size_of(dim);
 }
 
 Dim Dim::symbol(std::string name) {

@@ -23,6 +23,7 @@ struct GraphScope {
   Graph& graph;
   const OuterConstants& outer;
   std::vector<Unknown>* unknown;  // null: not wanted
+  int body_depth;                 // 0: the graph itself
 };
 
 Status infer_graph(const GraphScope& scope);
@@ -93,7 +94,8 @@ class BodyInference {
         constants[inner.id] = *constant;
     }
     unknown_[index].clear();
-    const GraphScope inner_scope{scope_.module, body, constants, &unknown_[index]};
+    const GraphScope inner_scope{scope_.module, body, constants, &unknown_[index],
+                                 scope_.body_depth + 1};
     TESSERA_TRY_IN(infer_graph(inner_scope), "body '" + body.name + "'");
     std::vector<ValueType> types;
     for (const ValueId id : body.outputs) types.push_back(body.value(id).type);
@@ -132,15 +134,17 @@ class BodyInference {
 // Symbols made during one call of inference; those that no type took up are dropped again.
 class FreshSymbols {
  public:
-  explicit FreshSymbols(Module& module) : module_(module) {}
+  explicit FreshSymbols(Module& module)
+      : module_(module), first_made_(module.made_symbols.names.size()) {}
 
   Dim make(std::string_view hint) {
     const std::string stem = hint.empty() ? "size" : std::string(hint);
-    std::string name = stem;
-    for (int number = 1; module_.symbols.contains(name); ++number)
-      name = stem + "_" + std::to_string(number);
+    std::uint32_t& number = module_.made_symbols.free_numbers[stem];
+    std::string name = numbered(stem, number);
+    while (module_.symbols.contains(name)) name = numbered(stem, ++number);
     module_.symbols.emplace(name, SymbolRange{});
-    names_.insert(name);
+    module_.made_symbols.names.push_back(name);
+    names_.emplace(name, std::pair{stem, number++});
     return Dim::symbol(name);
   }
 
@@ -169,14 +173,30 @@ class FreshSymbols {
   }
 
   void drop_unused() {
-    for (const std::string& name : names_) {
-      if (!kept_.contains(name)) module_.symbols.erase(name);
+    auto& made = module_.made_symbols;
+    for (const auto& [name, origin] : names_) {
+      if (kept_.contains(name)) continue;
+      module_.symbols.erase(name);
+      std::uint32_t& free = made.free_numbers[origin.first];
+      free = std::min(free, origin.second);
     }
+    made.names.erase(std::remove_if(made.names.begin() + static_cast<std::ptrdiff_t>(first_made_),
+                                    made.names.end(),
+                                    [&](const std::string& name) {
+                                      return names_.contains(name) && !kept_.contains(name);
+                                    }),
+                     made.names.end());
   }
 
  private:
+  static std::string numbered(const std::string& stem, std::uint32_t number) {
+    return number == 0 ? stem : stem + "_" + std::to_string(number);
+  }
+
   Module& module_;
-  std::set<std::string, std::less<>> names_;
+  std::size_t first_made_;  // where the symbols of this call begin among all that were made
+  std::map<std::string, std::pair<std::string, std::uint32_t>, std::less<>>
+      names_;  // with stem and number
   std::set<std::string, std::less<>> kept_;
 };
 
@@ -239,6 +259,7 @@ Status infer_in_scope(const GraphScope& scope, Node& node) {
   context.outputs.resize(node.outputs.size());
   context.output_values.resize(node.outputs.size());
   context.fresh_symbol = [&](std::string_view hint) { return fresh.make(hint); };
+  context.body_depth = scope.body_depth;
   context.infer_body = [&](std::size_t index, std::span<const ValueType> types) {
     return bodies.infer(index, types);
   };
@@ -262,7 +283,7 @@ Status infer_graph(const GraphScope& scope) {
 
 Status infer_node(Module& module, Graph& graph, Node& node) {
   const OuterConstants none;
-  TESSERA_TRY_IN(infer_in_scope({module, graph, none, nullptr}, node), describe(node));
+  TESSERA_TRY_IN(infer_in_scope({module, graph, none, nullptr, 0}, node), describe(node));
   return {};
 }
 
@@ -270,7 +291,7 @@ Result<std::vector<Unknown>> infer(Module& module) {
   std::vector<Unknown> unknown;
   const OuterConstants none;
   for (Method& method : module.methods)
-    TESSERA_TRY(infer_graph({module, method.graph, none, &unknown}));
+    TESSERA_TRY(infer_graph({module, method.graph, none, &unknown, 0}));
   return unknown;
 }
 

@@ -45,10 +45,12 @@ std::size_t find_on_cycle(const Graph& graph, const std::map<NodeId, std::size_t
 ValueId Graph::add_value(std::string value_name, ValueType type) {
   const auto id = static_cast<ValueId>(values_.size());
   TESSERA_CHECK(id != kNoValue);
+  take_name(value_name);
   Value& added = values_.emplace_back();
   added.id = id;
   added.name = std::move(value_name);
   added.type = std::move(type);
+  readers_.emplace_back();
   return id;
 }
 
@@ -79,23 +81,63 @@ std::uint32_t Graph::block_of(ValueId id) const {
   return node != nullptr ? node->block : values_[id].block;
 }
 
+// ---- Names --------------------------------------------------------------------------------------
+
+void Graph::count_names() {
+  names_.emplace();
+  for (const Value& value : values_) ++(*names_)[value.name];
+  for (const auto& node : nodes_) ++(*names_)[node->name];
+}
+
+void Graph::take_name(const std::string& taken) {
+  if (names_) ++(*names_)[taken];
+}
+
+void Graph::free_name(const std::string& freed) {
+  if (!names_) return;
+  const auto entry = names_->find(freed);
+  if (entry != names_->end() && --entry->second == 0) names_->erase(entry);
+}
+
+void Graph::rename_value(ValueId id, std::string value_name) {
+  free_name(value(id).name);
+  take_name(value_name);
+  value(id).name = std::move(value_name);
+}
+
 std::string Graph::fresh_name(std::string_view stem) {
-  const auto is_taken = [this](std::string_view candidate) {
-    return std::any_of(values_.begin(), values_.end(),
-                       [&](const Value& value) { return value.name == candidate; }) ||
-           std::any_of(nodes_.begin(), nodes_.end(),
-                       [&](const auto& node) { return node->name == candidate; });
-  };
+  if (!names_) count_names();
   auto counter = name_counters_.find(stem);
+  std::string candidate(stem);
   if (counter == name_counters_.end()) {
     counter = name_counters_.emplace(stem, 0).first;
-    if (!is_taken(stem)) return std::string(stem);
+    if (!names_->contains(candidate)) return candidate;
   }
-  std::string candidate;
   do {
     candidate = std::string(stem) + "_" + std::to_string(++counter->second);
-  } while (is_taken(candidate));
+  } while (names_->contains(candidate));
   return candidate;
+}
+
+// ---- Nodes and their order ----------------------------------------------------------------------
+
+namespace {
+constexpr std::uint64_t kRankGap = std::uint64_t{1} << 32;  // room for nodes that come between
+}
+
+void Graph::rank_all() {
+  for (std::size_t i = 0; i < nodes_.size(); ++i) ranks_[nodes_[i]->id] = (i + 1) * kRankGap;
+}
+
+void Graph::give_rank(NodeId id, std::size_t position) {
+  const std::uint64_t before = position == 0 ? 0 : ranks_[nodes_[position - 1]->id];
+  if (position + 1 == nodes_.size()) {
+    ranks_[id] = before + kRankGap;
+    return;
+  }
+  const std::uint64_t after = ranks_[nodes_[position + 1]->id];
+  ranks_[id] = before + (after - before) / 2;
+  if (ranks_[id] == before) rank_all();
 }
 
 Node& Graph::add_node(Node node, std::size_t position) {
@@ -108,10 +150,14 @@ Node& Graph::add_node(Node node, std::size_t position) {
     output.producer = node.id;
     output.producer_output = static_cast<std::uint32_t>(i);
   }
-  const auto where =
-      nodes_.begin() + static_cast<std::ptrdiff_t>(std::min(position, nodes_.size()));
+  position = std::min(position, nodes_.size());
+  const auto where = nodes_.begin() + static_cast<std::ptrdiff_t>(position);
   Node& added = **nodes_.insert(where, std::make_unique<Node>(std::move(node)));
   nodes_by_id_.push_back(&added);
+  ranks_.push_back(0);
+  give_rank(added.id, position);
+  take_name(added.name);
+  add_reads(added);
   return added;
 }
 
@@ -120,25 +166,31 @@ void Graph::erase_node(NodeId id) {
 }
 
 void Graph::erase_nodes(const std::set<NodeId>& ids) {
-  std::vector<bool> doomed(values_.size(), false);
   for (const NodeId id : ids) {
     const Node* node = find_node(id);
     TESSERA_CHECK(node != nullptr);
-    for (const ValueId output : node->outputs) {
-      if (output != kNoValue) doomed[output] = true;
+    drop_reads(*node);
+    free_name(node->name);
+  }
+  for (const NodeId id : ids) {
+    for (const ValueId output : find_node(id)->outputs) {
+      if (output == kNoValue) continue;
+      TESSERA_CHECK(readers_[output].read_count == 0 && !is_output(output));
+      value(output).producer = kNoNode;
     }
   }
-  for (const ValueId output : outputs) TESSERA_CHECK(!doomed[output]);
-  for (const auto& node : nodes_) {
-    if (ids.contains(node->id)) continue;
-    for_each_read(*node,
-                  [&](ValueId id, std::size_t) { TESSERA_CHECK(id == kNoValue || !doomed[id]); });
-  }
-  for (std::size_t id = 0; id < values_.size(); ++id) {
-    if (doomed[id]) values_[id].producer = kNoNode;
-  }
+  remove_from_order(ids);
   for (const NodeId id : ids) nodes_by_id_[id] = nullptr;
-  std::erase_if(nodes_, [&](const auto& node) { return ids.contains(node->id); });
+}
+
+void Graph::remove_from_order(const std::set<NodeId>& ids) {
+  constexpr std::size_t kFew = 8;  // finding and closing one gap costs less than a scan of all
+  if (ids.size() > kFew) {
+    std::erase_if(nodes_, [&](const auto& node) { return ids.contains(node->id); });
+    return;
+  }
+  for (const NodeId id : ids)
+    nodes_.erase(nodes_.begin() + static_cast<std::ptrdiff_t>(position_of(id)));
 }
 
 Node* Graph::find_node(NodeId id) {
@@ -150,9 +202,10 @@ const Node* Graph::find_node(NodeId id) const {
 }
 
 std::size_t Graph::position_of(NodeId id) const {
-  const auto found =
-      std::find_if(nodes_.begin(), nodes_.end(), [id](const auto& node) { return node->id == id; });
-  TESSERA_CHECK(found != nodes_.end());
+  TESSERA_CHECK(find_node(id) != nullptr);
+  const auto found = std::lower_bound(
+      nodes_.begin(), nodes_.end(), ranks_[id],
+      [&](const auto& node, std::uint64_t rank) { return ranks_[node->id] < rank; });
   return static_cast<std::size_t>(found - nodes_.begin());
 }
 
@@ -164,22 +217,102 @@ const Node* Graph::producer(ValueId id) const {
   return find_node(value(id).producer);
 }
 
+// ---- Readers ------------------------------------------------------------------------------------
+
+void Graph::add_read(ValueId id, NodeId reader) {
+  if (id == kNoValue) return;
+  readers_[id].nodes.push_back(reader);
+  ++readers_[id].read_count;
+}
+
+void Graph::drop_read(ValueId id) {
+  if (id == kNoValue) return;
+  constexpr std::size_t kSpare = 8;
+  Readers& readers = readers_[id];
+  --readers.read_count;
+  if (readers.nodes.size() > 2 * readers.read_count + kSpare) forget_old_readers(id);
+}
+
+void Graph::add_reads(const Node& node) {
+  for_each_read(node, [&](ValueId id, std::size_t) { add_read(id, node.id); });
+}
+
+void Graph::drop_reads(const Node& node) {
+  for_each_read(node, [&](ValueId id, std::size_t) { drop_read(id); });
+}
+
+// Each reader once, in the order of execution.
+std::vector<NodeId> Graph::readers_of(ValueId id) const {
+  std::vector<NodeId> readers = readers_[id].nodes;
+  std::erase_if(readers, [&](NodeId reader) {
+    bool reads = false;
+    if (const Node* node = find_node(reader))
+      for_each_read(*node, [&](ValueId read, std::size_t) { reads = reads || read == id; });
+    return !reads;
+  });
+  std::sort(readers.begin(), readers.end(),
+            [&](NodeId a, NodeId b) { return ranks_[a] < ranks_[b]; });
+  readers.erase(std::unique(readers.begin(), readers.end()), readers.end());
+  return readers;
+}
+
+void Graph::forget_old_readers(ValueId id) {
+  readers_[id].nodes = readers_of(id);
+}
+
 std::vector<Graph::Use> Graph::uses(ValueId id) const {
   std::vector<Use> found;
-  for (const auto& node : nodes_) {
+  for (const NodeId reader : readers_of(id)) {
+    Node* node = nodes_by_id_[reader];
     for_each_read(*node, [&](ValueId read, std::size_t index) {
-      if (read == id) found.push_back({node.get(), index});
+      if (read == id) found.push_back({node, index});
     });
   }
   return found;
 }
 
 std::size_t Graph::use_count(ValueId id) const {
-  std::size_t count = static_cast<std::size_t>(std::count(outputs.begin(), outputs.end(), id));
+  return readers_[id].read_count +
+         static_cast<std::size_t>(std::count(outputs.begin(), outputs.end(), id));
+}
+
+void Graph::set_input(Node& node, std::size_t index, ValueId to) {
+  const ValueId from = std::exchange(node.inputs.at(index), to);
+  drop_read(from);
+  add_read(to, node.id);
+}
+
+void Graph::set_inputs(Node& node, std::vector<ValueId> to) {
+  while (!to.empty() && to.back() == kNoValue) to.pop_back();
+  const std::vector<ValueId> from = std::exchange(node.inputs, std::move(to));
+  for (const ValueId id : from) drop_read(id);
+  for (const ValueId id : node.inputs) add_read(id, node.id);
+}
+
+void Graph::add_capture(Node& node, std::size_t body, ValueId id) {
+  node.captures.at(body).push_back(id);
+  add_read(id, node.id);
+}
+
+void Graph::erase_capture(Node& node, std::size_t body, std::size_t index) {
+  auto& captured = node.captures.at(body);
+  const ValueId from = captured.at(index);
+  captured.erase(captured.begin() + static_cast<std::ptrdiff_t>(index));
+  drop_read(from);
+}
+
+bool Graph::knows_its_reads() const {
+  std::vector<std::size_t> counts(values_.size(), 0);
+  bool known = true;
   for (const auto& node : nodes_) {
-    for_each_read(*node, [&](ValueId read, std::size_t) { count += read == id ? 1 : 0; });
+    for_each_read(*node, [&](ValueId id, std::size_t) {
+      if (id == kNoValue) return;
+      ++counts[id];
+    });
   }
-  return count;
+  for (std::size_t id = 0; id < counts.size(); ++id)
+    known = known && counts[id] == readers_[id].read_count;
+  return known;
 }
 
 bool Graph::is_output(ValueId id) const {
@@ -194,9 +327,12 @@ bool Graph::replace_uses(ValueId from, ValueId to) {
     std::replace(outputs.begin(), outputs.end(), from, to);
     std::swap(value(from).name, value(to).name);
   }
-  for (const auto& node : nodes_) {
-    std::replace(node->inputs.begin(), node->inputs.end(), from, to);
-    for (auto& captured : node->captures) std::replace(captured.begin(), captured.end(), from, to);
+  for (const NodeId reader : readers_of(from)) {
+    Node& node = *nodes_by_id_[reader];
+    drop_reads(node);
+    std::replace(node.inputs.begin(), node.inputs.end(), from, to);
+    for (auto& captured : node.captures) std::replace(captured.begin(), captured.end(), from, to);
+    add_reads(node);
   }
   return true;
 }
@@ -236,6 +372,7 @@ Status Graph::sort_topologically() {
   sorted.reserve(nodes_.size());
   for (const std::size_t position : order) sorted.push_back(std::move(nodes_[position]));
   nodes_ = std::move(sorted);
+  rank_all();
   return {};
 }
 

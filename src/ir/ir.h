@@ -14,6 +14,7 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <vector>
 
 #include "base/shape.h"
@@ -98,6 +99,7 @@ class Graph {
   [[nodiscard]] double weight_of(std::uint32_t block) const {
     return blocks.empty() ? 1 : blocks[block].weight;
   }
+  void rename_value(ValueId id, std::string value_name);
   // A name that no value and no node bears yet, from `stem`.
   [[nodiscard]] std::string fresh_name(std::string_view stem);
 
@@ -114,6 +116,15 @@ class Graph {
   [[nodiscard]] std::size_t position_of(NodeId id) const;
   [[nodiscard]] Node* producer(ValueId id);  // null for inputs and constants
   [[nodiscard]] const Node* producer(ValueId id) const;
+
+  // What a node that stands in the graph reads. It changes through these and replace_uses alone: so
+  // the graph knows the readers of each value without a search.
+  void set_input(Node& node, std::size_t index, ValueId to);
+  void set_inputs(Node& node, std::vector<ValueId> to);
+  void add_capture(Node& node, std::size_t body, ValueId id);
+  void erase_capture(Node& node, std::size_t body, std::size_t index);
+  // Whether nobody went past them; for the verifier.
+  [[nodiscard]] bool knows_its_reads() const;
 
   // Readers of a value: (node, input index), in execution order; captures count as index
   // inputs.size() + running number.
@@ -135,9 +146,32 @@ class Graph {
   Status sort_topologically();
 
  private:
+  // All nodes that read a value, some twice, and maybe some that no longer do.
+  struct Readers {
+    std::vector<NodeId> nodes;
+    std::size_t read_count = 0;  // of the reads that there are
+  };
+
+  void add_read(ValueId id, NodeId reader);
+  void drop_read(ValueId id);
+  void add_reads(const Node& node);
+  void drop_reads(const Node& node);
+  void forget_old_readers(ValueId id);
+  [[nodiscard]] std::vector<NodeId> readers_of(ValueId id) const;
+  void give_rank(NodeId id, std::size_t position);
+  void rank_all();
+  void remove_from_order(const std::set<NodeId>& ids);
+  void count_names();
+  void take_name(const std::string& taken);
+  void free_name(const std::string& freed);
+
   std::vector<Value> values_;
+  std::vector<Readers> readers_;  // by value
   std::vector<std::unique_ptr<Node>> nodes_;
-  std::vector<Node*> nodes_by_id_;  // null where erased
+  std::vector<Node*> nodes_by_id_;    // null where erased
+  std::vector<std::uint64_t> ranks_;  // by node: they ascend in the order of execution
+  // How many values and nodes bear a name, once the first fresh one was asked for.
+  std::optional<std::unordered_map<std::string, std::size_t>> names_;
   std::map<std::string, std::uint32_t, std::less<>> name_counters_;
 };
 
@@ -161,9 +195,17 @@ struct SourceNode {
   std::string op_type;  // as the model spells it, with its domain where that is not ai.onnx
 };
 
+// Symbols that inference made for sizes which only the data decides.
+struct MadeSymbols {
+  std::vector<std::string> names;  // those in use, in the order in which they were made
+  // By stem: the smallest number behind it that may be free; 0 is the stem itself.
+  std::map<std::string, std::uint32_t, std::less<>> free_numbers;
+};
+
 struct Module {
   std::string name;
   SymbolTable symbols;
+  MadeSymbols made_symbols;
   std::vector<Method> methods;
   std::vector<SourceNode> source_nodes;
   std::map<std::string, std::string> metadata;  // producer, opset imports, model hash, ...

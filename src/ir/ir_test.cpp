@@ -69,7 +69,10 @@ TEST(Graph, UsesCountReadersAndOutputs) {
 TEST(Graph, CapturesAreUses) {
   Chain chain;
   Node* exp = chain.graph.find_node(chain.exp);
-  exp->captures = {{chain.x}, {chain.x, chain.y}};
+  exp->captures = {{}, {}};
+  chain.graph.add_capture(*exp, 0, chain.x);
+  chain.graph.add_capture(*exp, 1, chain.x);
+  chain.graph.add_capture(*exp, 1, chain.y);
   const auto uses = chain.graph.uses(chain.y);
   ASSERT_EQ(uses.size(), 2U);
   EXPECT_EQ(uses[1].index, 3U);
@@ -78,6 +81,48 @@ TEST(Graph, CapturesAreUses) {
   EXPECT_EQ(exp->captures[1][0], other);
   EXPECT_EQ(chain.graph.use_count(chain.x), 0U);
   EXPECT_EQ(UseIndex(chain.graph).use_count(other), 3U);
+}
+
+TEST(Graph, ReadersFollowEveryChange) {
+  Chain chain;
+  Node& exp = *chain.graph.find_node(chain.exp);
+  exp.captures = {{}};
+  chain.graph.add_capture(exp, 0, chain.x);
+  chain.graph.set_input(exp, 0, chain.x);
+  EXPECT_EQ(chain.graph.use_count(chain.y), 0U);
+  const auto uses = chain.graph.uses(chain.x);
+  ASSERT_EQ(uses.size(), 3U);
+  EXPECT_EQ(uses[0].node->name, "relu");
+  EXPECT_EQ(uses[1].node, &exp);
+  EXPECT_EQ(uses[2].index, 1U) << "the capture, behind the one input";
+  chain.graph.set_inputs(exp, {chain.y, kNoValue});
+  EXPECT_EQ(exp.inputs, std::vector<ValueId>{chain.y}) << "nothing omitted at the end";
+  chain.graph.erase_capture(exp, 0, 0);
+  EXPECT_EQ(chain.graph.use_count(chain.x), 1U);
+  EXPECT_TRUE(chain.graph.knows_its_reads());
+  exp.inputs = {chain.x};
+  EXPECT_FALSE(chain.graph.knows_its_reads());
+}
+
+// A value that all read, nodes that come between others at one place, and go again.
+TEST(Graph, ReadersStandInTheOrderOfExecution) {
+  Chain chain;
+  constexpr int kAdded = 100;
+  std::set<NodeId> added;
+  for (int i = 0; i < kAdded; ++i) {
+    const ValueId made = chain.graph.add_value("v" + std::to_string(i), kType);
+    added.insert(chain.add("n" + std::to_string(i), "Relu", {chain.x}, {made}, 1));
+  }
+  EXPECT_EQ(chain.graph.position_of(chain.relu), 0U);
+  EXPECT_EQ(chain.graph.position_of(chain.exp), kAdded + 1U);
+  const auto uses = chain.graph.uses(chain.x);
+  ASSERT_EQ(uses.size(), kAdded + 1U);
+  for (std::size_t i = 0; i < uses.size(); ++i)
+    EXPECT_EQ(chain.graph.position_of(uses[i].node->id), i);
+  EXPECT_EQ(uses[1].node->name, "n99");
+  for (const NodeId id : added) chain.graph.erase_node(id);
+  EXPECT_EQ(chain.graph.uses(chain.x).size(), 1U);
+  EXPECT_EQ(chain.graph.position_of(chain.exp), 1U);
 }
 
 TEST(Graph, ReplacingAnOutputKeepsItsName) {
@@ -122,6 +167,11 @@ TEST(Graph, FreshNamesAreFree) {
   EXPECT_EQ(chain.graph.fresh_name("y"), "y_1");
   chain.graph.add_value("relu_1", kType);
   EXPECT_EQ(chain.graph.fresh_name("relu"), "relu_2") << "a node bears relu, a value relu_1";
+  chain.graph.rename_value(chain.x, "other");
+  EXPECT_EQ(chain.graph.fresh_name("x"), "x") << "free again";
+  EXPECT_EQ(chain.graph.fresh_name("other"), "other_1");
+  chain.graph.erase_node(chain.exp);
+  EXPECT_EQ(chain.graph.fresh_name("exp"), "exp");
 }
 
 TEST(Graph, SortsStably) {
@@ -140,7 +190,7 @@ TEST(Graph, NamesANodeOnACycle) {
   Chain chain;
   const ValueId after = chain.graph.add_value("after", kType);
   chain.add("behind", "Relu", {chain.z}, {after});
-  chain.graph.find_node(chain.relu)->inputs = {chain.z};
+  chain.graph.set_inputs(*chain.graph.find_node(chain.relu), {chain.z});
   const Status sorted = chain.graph.sort_topologically();
   ASSERT_FALSE(sorted);
   const std::string message = sorted.error().to_string();

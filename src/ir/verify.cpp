@@ -242,7 +242,10 @@ Status verify_graph(const Graph& graph, const Module& module) {
       if (id != kNoValue) defined[id] = true;
     }
   }
-  return verify_values(graph, module.symbols);
+  TESSERA_TRY(verify_values(graph, module.symbols));
+  if (!graph.knows_its_reads())
+    return invalid("what a node reads was changed without the graph's knowledge");
+  return {};
 }
 
 // ---- Methods ------------------------------------------------------------------------------------

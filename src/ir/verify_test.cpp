@@ -115,6 +115,8 @@ TEST(Verify, FindsFaultsOfNodes) {
               node(g, 0).origins = {0, 0};
             }),
             "method 'main': node 'add' (Add): origins are not sorted");
+  EXPECT_EQ(fault([](Module&, Graph& g) { node(g, 0).inputs[1] = node(g, 0).inputs[0]; }),
+            "method 'main': what a node reads was changed without the graph's knowledge");
 }
 
 TEST(Verify, FindsFaultsOfSignatures) {

@@ -88,6 +88,7 @@ struct InferContext {
   std::function<Result<std::vector<ValueType>>(std::size_t index,
                                                std::span<const ValueType> inputs)>
       infer_body;
+  int body_depth = 0;  // bodies around the node; each inference of one infers those inside again
 };
 
 using InferFn = Status (*)(InferContext&);
@@ -226,6 +227,7 @@ struct OpSchema {
   bool commutative = false;  // the first two inputs may be swapped
   bool data_dependent_shape = false;  // output sizes depend on elements (NonZero)
   bool deterministic = true;          // false: random numbers; never folded, never merged
+  std::string_view unspecified;       // what is done where the standard leaves something open
 
   // "Conv" or "com.microsoft::Gelu".
   [[nodiscard]] std::string qualified_name() const;

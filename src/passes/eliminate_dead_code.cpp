@@ -6,18 +6,18 @@ namespace tessera::passes {
 namespace {
 
 // Body inputs that the body does not read need no capture.
-bool drop_unused_captures(ir::Node& node) {
+bool drop_unused_captures(ir::Graph& graph, ir::Node& node) {
   bool changed = false;
   for (std::size_t i = 0; i < node.bodies.size(); ++i) {
     ir::Graph& body = *node.bodies[i];
-    auto& captured = node.captures[i];
+    const auto& captured = node.captures[i];
     const ir::UseIndex uses(body);
     const std::size_t formal_count = body.inputs.size() - captured.size();
     for (std::size_t j = captured.size(); j-- > 0;) {
       const auto at = static_cast<std::ptrdiff_t>(j);
       if (uses.use_count(body.inputs[formal_count + j]) > 0) continue;
       body.inputs.erase(body.inputs.begin() + static_cast<std::ptrdiff_t>(formal_count) + at);
-      captured.erase(captured.begin() + at);
+      graph.erase_capture(node, i, j);
       changed = true;
     }
   }
@@ -69,7 +69,7 @@ bool drop_unused_outputs(ir::Graph& graph, const ir::UseIndex& uses) {
 
 Result<bool> eliminate_dead_code(PassContext& /*context*/, ir::Graph& graph) {
   bool changed = erase_dead_nodes(graph);
-  for (const auto& node : graph.nodes()) changed = drop_unused_captures(*node) || changed;
+  for (const auto& node : graph.nodes()) changed = drop_unused_captures(graph, *node) || changed;
   const ir::UseIndex uses(graph);
   changed = drop_unused_outputs(graph, uses) || changed;
   for (ir::ValueId id = 0; id < graph.value_count(); ++id) {

@@ -192,9 +192,7 @@ Status fold_into(ir::Graph& graph, ir::Node& node, ir::Node& norm) {
       graph.add_constant(graph.fresh_name(node.name + "/bias"), std::move(folded.bias));
   if (!eliminate(graph, norm, node.outputs[0]))
     return declined("the statistics of '{}' are read", norm.name);
-  node.inputs.resize(3, ir::kNoValue);
-  node.inputs[1] = weights;
-  node.inputs[2] = bias;
+  graph.set_inputs(node, {node.inputs[0], weights, bias});
   node.attributes.erase("beta");
   return {};
 }

@@ -29,10 +29,11 @@ bool cannot_fail(const ir::Graph& body, const ir::Node& node) {
 class Hoister {
  public:
   Hoister(ir::Graph& graph, ir::Node& loop)
-      : graph_(graph), loop_(loop), body_(*loop.bodies[0]), captured_(loop.captures[0]) {
-    const std::size_t formal = body_.inputs.size() - captured_.size();
-    for (std::size_t i = 0; i < captured_.size(); ++i)
-      outer_[body_.inputs[formal + i]] = captured_[i];
+      : graph_(graph), loop_(loop), body_(*loop.bodies[0]) {
+    const std::vector<ir::ValueId>& captured = loop.captures[0];
+    const std::size_t formal = body_.inputs.size() - captured.size();
+    for (std::size_t i = 0; i < captured.size(); ++i)
+      outer_[body_.inputs[formal + i]] = captured[i];
   }
 
   bool run() {
@@ -76,14 +77,13 @@ class Hoister {
         body_.add_input(body_.fresh_name(body_.value(inner).name), body_.value(inner).type);
     TESSERA_CHECK(body_.replace_uses(inner, capture));
     body_.erase_node(node.id);
-    captured_.push_back(result);
+    graph_.add_capture(loop_, 0, result);
     outer_[capture] = result;
   }
 
   ir::Graph& graph_;
   ir::Node& loop_;
   ir::Graph& body_;
-  std::vector<ir::ValueId>& captured_;
   std::map<ir::ValueId, ir::ValueId> outer_;  // captured values of the body, to the graph's
 };
 

@@ -1,11 +1,16 @@
 #include "passes/op_counts.h"
 
+#include <unordered_map>
+
 namespace tessera::passes {
 namespace {
 
-void count_graph(const ir::Graph& graph, OpCounts& counts) {
+// By schema, of which there is one each: names are put together once for each operator.
+using SchemaCounts = std::unordered_map<const ops::OpSchema*, std::int64_t>;
+
+void count_graph(const ir::Graph& graph, SchemaCounts& counts) {
   for (const auto& node : graph.nodes()) {
-    ++counts[node->op->qualified_name()];
+    ++counts[node->op];
     for (const auto& body : node->bodies) count_graph(*body, counts);
   }
 }
@@ -13,8 +18,11 @@ void count_graph(const ir::Graph& graph, OpCounts& counts) {
 }  // namespace
 
 OpCounts count_ops(const ir::Module& module) {
+  SchemaCounts by_schema;
+  for (const ir::Method& method : module.methods) count_graph(method.graph, by_schema);
   OpCounts counts;
-  for (const ir::Method& method : module.methods) count_graph(method.graph, counts);
+  for (const auto& [op, count] : by_schema)
+    counts[op->qualified_name()] += static_cast<OpCounts::mapped_type>(count);
   return counts;
 }
 

@@ -3,6 +3,7 @@
 // What a pass is: one function over one graph. The list of all passes stands in pipeline.cpp, the
 // runner in pass_runner.h.
 
+#include <compare>
 #include <cstdint>
 #include <set>
 #include <string>
@@ -19,7 +20,7 @@ struct Note {
   std::string pattern;             // "fold_batch_normalization"
   std::vector<std::string> nodes;  // names in the graph
   std::string reason;
-  friend bool operator==(const Note&, const Note&) = default;
+  friend auto operator<=>(const Note&, const Note&) = default;
 };
 
 struct PassOptions {
@@ -34,7 +35,8 @@ struct PassOptions {
 struct PassContext {
   const PassOptions& options;
   ir::Module& module;
-  std::vector<Note> notes;
+  std::vector<Note> notes;       // in the order in which they came
+  std::set<Note> noted = {};     // the same, to find them
 
   // Adds a note unless the same one stands there.
   void note(std::string_view pattern, std::vector<std::string> nodes, std::string reason);

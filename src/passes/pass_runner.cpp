@@ -26,7 +26,7 @@ Result<bool> run_on(const Pass& pass, PassContext& context, ir::Graph& graph) {
 void PassContext::note(std::string_view pattern, std::vector<std::string> nodes,
                        std::string reason) {
   Note made{std::string(pattern), std::move(nodes), std::move(reason)};
-  if (std::find(notes.begin(), notes.end(), made) == notes.end()) notes.push_back(std::move(made));
+  if (noted.insert(made).second) notes.push_back(std::move(made));
 }
 
 PassRunner::PassRunner(ir::Module& module, const PassOptions& options, OnChange on_change)

@@ -180,6 +180,34 @@ std::vector<std::vector<ir::NodeId>> maximal_groups(const CoverGraph& graph) {
   return groups;
 }
 
+// Epilogues by the nodes that they hold.
+class Epilogues {
+ public:
+  void add(const std::vector<ir::NodeId>& nodes) {
+    for (const ir::NodeId id : nodes) by_node_[id].push_back(all_.size());
+    all_.emplace_back(nodes.begin(), nodes.end());
+  }
+
+  // Those that take some nodes of the group, but not its last one; in the order in which they came.
+  [[nodiscard]] std::vector<const std::set<ir::NodeId>*> beside(
+      const std::vector<ir::NodeId>& group) const {
+    std::set<std::size_t> found;
+    for (const ir::NodeId id : group) {
+      const auto holding = by_node_.find(id);
+      if (holding != by_node_.end()) found.insert(holding->second.begin(), holding->second.end());
+    }
+    std::vector<const std::set<ir::NodeId>*> epilogues;
+    for (const std::size_t index : found) {
+      if (!all_[index].contains(group.back())) epilogues.push_back(&all_[index]);
+    }
+    return epilogues;
+  }
+
+ private:
+  std::vector<std::set<ir::NodeId>> all_;
+  std::map<ir::NodeId, std::vector<std::size_t>> by_node_;
+};
+
 // An epilogue that ends inside of an operator in pieces misses nothing.
 void drop_notes_inside(const ir::Graph& graph, const std::vector<ir::Cover>& covers,
                        std::vector<Note>& notes) {
@@ -204,24 +232,20 @@ std::vector<ir::Cover> propose_covers(ir::Module& module, ir::Graph& graph,
   const CoverGraph view(graph);
   CoverList covers(view);
   reassemble_covers(module, graph, covers, notes);
-  std::vector<std::set<ir::NodeId>> epilogues;
+  Epilogues epilogues;
   for (const auto& node : graph.nodes()) {
     if (!is_anchor(*node) || !view.has_float_result(*node)) continue;
     for (const auto& prefix : EpilogueChain(view, *node).prefixes(notes)) {
       covers.add("anchor_epilogue", prefix, true);
-      epilogues.emplace_back(prefix.begin(), prefix.end());
+      epilogues.add(prefix);
     }
   }
   propose_qdq_covers(view, covers, notes);
   for (const auto& group : maximal_groups(view)) {
     covers.add("elementwise_group", group, false);
     const ir::Node& sink = *graph.find_node(group.back());
-    for (const auto& epilogue : epilogues) {
-      const bool overlaps = std::any_of(group.begin(), group.end(),
-                                        [&](ir::NodeId id) { return epilogue.contains(id); });
-      if (overlaps && !epilogue.contains(sink.id))
-        covers.add("elementwise_group", group_before(view, sink, epilogue), false);
-    }
+    for (const std::set<ir::NodeId>* epilogue : epilogues.beside(group))
+      covers.add("elementwise_group", group_before(view, sink, *epilogue), false);
   }
   std::vector<ir::Cover> proposed = covers.take();
   drop_notes_inside(graph, proposed, notes);

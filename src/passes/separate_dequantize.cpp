@@ -31,7 +31,7 @@ bool separate(ir::Graph& graph, ir::Node& node) {
     copy.outputs = {
         graph.add_value(graph.fresh_name(graph.value(shared).name), graph.value(shared).type)};
     const ir::Node& added = graph.add_node(std::move(copy), graph.position_of(node.id) + 1);
-    use.node->inputs[use.index] = added.outputs[0];
+    graph.set_input(*use.node, use.index, added.outputs[0]);
   }
   return !readers.empty();
 }

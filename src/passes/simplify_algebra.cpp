@@ -73,12 +73,12 @@ Result<bool> simplify_power(PassContext& context, ir::Graph& graph, ir::Node& no
 }
 
 // A bias of zeros is none.
-bool drop_zero_bias(const ir::Graph& graph, ir::Node& node) {
+bool drop_zero_bias(ir::Graph& graph, ir::Node& node) {
   constexpr std::size_t kBias = 2;
   if (!is_op(node, "LayerNormalization") || node.inputs.size() != kBias + 1 ||
       uniform_constant(graph, node.inputs[kBias]) != 0)
     return false;
-  node.inputs.pop_back();
+  graph.set_inputs(node, {node.inputs[0], node.inputs[1]});
   return true;
 }
 

@@ -119,6 +119,23 @@ Result<bool> widen(const InferContext& context, Carried& carried, const ValueTyp
   return changed;
 }
 
+// How often a body is inferred before what still changes is given up. Loops in loops multiply, so
+// that deep ones take one turn.
+int turns_at(int body_depth) {
+  constexpr int kTurns[] = {32, 8, 4};
+  constexpr int kLevels = static_cast<int>(std::size(kTurns));
+  return body_depth < kLevels ? kTurns[body_depth] : 1;
+}
+
+void forget_shapes(std::vector<Carried>& carried, std::span<ValueType> formal) {
+  for (std::size_t i = 0; i < carried.size(); ++i) {
+    ValueType tensor = innermost(carried[i].type);
+    tensor.shape.reset();
+    carried[i].type = with_innermost(carried[i].type, std::move(tensor));
+    formal[i] = carried[i].type;
+  }
+}
+
 // Infers the body until it gives what it takes. Carried values stand in `formal` from `first` on
 // and among the body's outputs from `result` on; `formal` ends with their types after the last
 // iteration, and the result is what the body gives.
@@ -128,7 +145,9 @@ Result<std::vector<ValueType>> infer_carried(InferContext& context, std::vector<
   std::vector<Carried> carried;
   for (std::size_t i = 0; i < count; ++i) carried.push_back({formal[first + i], {}});
   std::vector<ValueType> types;
+  int turns = turns_at(context.body_depth);
   for (bool changed = true; changed;) {
+    if (--turns == 0) forget_shapes(carried, std::span(formal).subspan(first, count));
     TESSERA_ASSIGN(types, context.infer_body(0, formal));
     if (types.size() < result + count) {
       return fail(ErrorCode::kInvalidArgument,
