@@ -48,24 +48,21 @@ Result<ops::AttributeValue> as_value(Result<T> result) {
 }
 
 Result<ops::AttributeValue> read_value(const std::string& name, const onnx::AttributeProto& proto,
-                                       ExternalData& external, TypeReader& types) {
-  const auto dense = [&](const onnx::TensorProto& tensor) { return read_tensor(tensor, external); };
-  const auto sparse = [&](const onnx::SparseTensorProto& tensor) {
-    return read_sparse_tensor(tensor, external);
-  };
+                                       ConstantReader& constants, TypeReader& types) {
+  const auto read = [&](const auto& tensor) { return constants.read(tensor); };
   switch (kind_of(proto)) {
     case Kind::FLOAT: return proto.f();
     case Kind::INT: return std::int64_t{proto.i()};
     case Kind::STRING: return proto.s();
-    case Kind::TENSOR: return as_value(dense(proto.t()));
-    case Kind::SPARSE_TENSOR: return as_value(sparse(proto.sparse_tensor()));
+    case Kind::TENSOR: return as_value(read(proto.t()));
+    case Kind::SPARSE_TENSOR: return as_value(read(proto.sparse_tensor()));
     case Kind::TYPE_PROTO: return as_value(types.read(proto.tp(), name));
     case Kind::FLOATS: return std::vector<float>(proto.floats().begin(), proto.floats().end());
     case Kind::INTS: return std::vector<std::int64_t>(proto.ints().begin(), proto.ints().end());
     case Kind::STRINGS:
       return std::vector<std::string>(proto.strings().begin(), proto.strings().end());
-    case Kind::TENSORS: return read_tensors(proto.tensors(), dense);
-    case Kind::SPARSE_TENSORS: return read_tensors(proto.sparse_tensors(), sparse);
+    case Kind::TENSORS: return read_tensors(proto.tensors(), read);
+    case Kind::SPARSE_TENSORS: return read_tensors(proto.sparse_tensors(), read);
     default: break;
   }
   return fail(ErrorCode::kUnimplemented,
@@ -176,13 +173,13 @@ bool holds_graph(const onnx::AttributeProto& proto) {
 
 Result<ops::AttributeValue> read_attribute(const std::string& name,
                                            const onnx::AttributeProto& proto,
-                                           ExternalData& external, TypeReader& types) {
-  auto value = read_value(name, proto, external, types);
+                                           ConstantReader& constants, TypeReader& types) {
+  auto value = read_value(name, proto, constants, types);
   if (!value) return tl::unexpected(in_context(std::move(value).error(), place_of(name)));
   return value;
 }
 
-Result<Tensor> read_constant(const BoundAttributes& attributes, ExternalData& external) {
+Result<Tensor> read_constant(const BoundAttributes& attributes, ConstantReader& constants) {
   const onnx::AttributeProto* found = nullptr;
   std::string found_name;
   for (const auto& [name, attribute] : attributes) {
@@ -208,7 +205,7 @@ Result<Tensor> read_constant(const BoundAttributes& attributes, ExternalData& ex
     return fail(ErrorCode::kInvalidArgument, "expected an attribute with its value, found none");
   SymbolTable no_symbols;
   TypeReader no_types(no_symbols);
-  return read_attribute(found_name, *found, external, no_types)
+  return read_attribute(found_name, *found, constants, no_types)
       .map([](const ops::AttributeValue& value) { return tensor_of(value); });
 }
 

@@ -40,10 +40,10 @@ bool holds_graph(const onnx::AttributeProto& proto);
 // The value; sparse tensors come dense. Errors name the attribute.
 Result<ops::AttributeValue> read_attribute(const std::string& name,
                                            const onnx::AttributeProto& proto,
-                                           ExternalData& external, TypeReader& types);
+                                           ConstantReader& constants, TypeReader& types);
 
 // What a Constant node holds, whichever of its attributes says it. Errors: none or several of them.
-Result<Tensor> read_constant(const BoundAttributes& attributes, ExternalData& external);
+Result<Tensor> read_constant(const BoundAttributes& attributes, ConstantReader& constants);
 
 // Attributes that the schema names have the types that it says, so that upgrades may rely on them.
 // `version` is the since-version of the node: a few attributes had another type once.

@@ -26,24 +26,8 @@ Result<DType> dtype_of(const onnx::TensorProto& proto) {
                           code == 0 ? " (undefined)" : ""));
 }
 
-Result<Tensor> read_external(const onnx::TensorProto& proto, ExternalData& external) {
-  TESSERA_ASSIGN(const DType dtype, dtype_of(proto));
-  const Dims dims(proto.dims().begin(), proto.dims().end());
-  TESSERA_TRY(checked_nbytes(dtype, dims).map([](std::int64_t) {}));
-  return external.read(proto, dtype, dims);
-}
-
 bool is_external(const onnx::TensorProto& proto) {
   return proto.data_location() == onnx::TensorProto::EXTERNAL;
-}
-
-template <typename Proto>
-Result<Tensor> read_any(Proto&& proto, ExternalData& external) {
-  const std::string place = place_of(proto);
-  Result<Tensor> tensor = is_external(proto) ? read_external(proto, external)
-                                             : io::tensor_from_proto(std::forward<Proto>(proto));
-  if (!tensor) return tl::unexpected(in_context(std::move(tensor).error(), place));
-  return tensor;
 }
 
 // ---- Sparse -------------------------------------------------------------------------------------
@@ -109,7 +93,57 @@ void copy_element(const Tensor& values, std::int64_t from, Tensor& dense, std::i
   }
 }
 
-Result<Tensor> expand_sparse(const Tensor& values, const Tensor& indices, const Dims& dims) {
+// The linear index of each value, strictly ascending.
+Result<std::vector<std::int64_t>> places_of(const Tensor& values, const Tensor& indices,
+                                            const Dims& dims) {
+  std::vector<std::int64_t> places;
+  for (std::int64_t row = 0; row < values.numel(); ++row) {
+    TESSERA_ASSIGN(const std::int64_t index, linear_index(indices, row, dims));
+    if (!places.empty() && index <= places.back())
+      return sparse_error(
+          fmt::format("expected ascending indices, found {} after {}", index, places.back()));
+    places.push_back(index);
+  }
+  return places;
+}
+
+}  // namespace
+
+Result<Tensor> ConstantReader::read_external(const onnx::TensorProto& proto) {
+  TESSERA_ASSIGN(const DType dtype, dtype_of(proto));
+  const Dims dims(proto.dims().begin(), proto.dims().end());
+  TESSERA_TRY(checked_nbytes(dtype, dims).map([](std::int64_t) {}));
+  return external_.read(proto, dtype, dims);
+}
+
+template <typename Proto>
+Result<Tensor> ConstantReader::read_any(Proto&& proto) {
+  const std::string place = place_of(proto);
+  const bool in_file = is_external(proto);
+  Result<Tensor> tensor =
+      in_file ? read_external(proto) : io::tensor_from_proto(std::forward<Proto>(proto));
+  if (!tensor) return tl::unexpected(in_context(std::move(tensor).error(), place));
+  if (in_file) return tensor;
+  const auto size_bytes = static_cast<std::uint64_t>(tensor->nbytes());
+  TESSERA_TRY_IN(budget_.take(ImportBudget::Use::kElements, size_bytes, size_bytes), place);
+  return tensor;
+}
+
+Result<Tensor> ConstantReader::read(onnx::TensorProto&& proto) {
+  return read_any(std::move(proto));
+}
+
+Result<Tensor> ConstantReader::read(const onnx::TensorProto& proto) {
+  const auto known = known_.find(&proto);
+  if (known != known_.end()) return known->second;
+  TESSERA_ASSIGN(Tensor tensor, read_any(proto));
+  return known_.emplace(&proto, std::move(tensor)).first->second;
+}
+
+Result<Tensor> ConstantReader::expand(const onnx::SparseTensorProto& proto) {
+  TESSERA_ASSIGN(const Tensor values, read(proto.values()));
+  TESSERA_ASSIGN(const Tensor indices, read(proto.indices()));
+  const Dims dims(proto.dims().begin(), proto.dims().end());
   TESSERA_TRY(check_sparse(values, indices, dims));
   TESSERA_ASSIGN(const std::int64_t size_bytes, checked_nbytes(values.dtype(), dims));
   if (size_bytes > kMaxExpandedBytes) {
@@ -117,37 +151,23 @@ Result<Tensor> expand_sparse(const Tensor& values, const Tensor& indices, const 
                 fmt::format("sparse: the shape {} takes {} bytes when dense; the limit is {}",
                             to_string(dims), size_bytes, kMaxExpandedBytes));
   }
+  TESSERA_ASSIGN(const auto places, places_of(values, indices, dims));
+  const auto taken = static_cast<std::uint64_t>(size_bytes);
+  TESSERA_TRY_IN(budget_.take(ImportBudget::Use::kElements, taken, taken), "sparse");
   TESSERA_ASSIGN(Tensor dense, Tensor::zeros(values.dtype(), dims));
-  std::int64_t last = -1;
-  for (std::int64_t row = 0; row < values.numel(); ++row) {
-    TESSERA_ASSIGN(const std::int64_t index, linear_index(indices, row, dims));
-    if (index <= last)
-      return sparse_error(
-          fmt::format("expected ascending indices, found {} after {}", index, last));
-    copy_element(values, row, dense, index);
-    last = index;
-  }
+  for (std::size_t row = 0; row < places.size(); ++row)
+    copy_element(values, static_cast<std::int64_t>(row), dense, places[row]);
   return dense;
 }
 
-}  // namespace
-
-Result<Tensor> read_tensor(const onnx::TensorProto& proto, ExternalData& external) {
-  return read_any(proto, external);
-}
-
-Result<Tensor> read_tensor(onnx::TensorProto&& proto, ExternalData& external) {
-  return read_any(std::move(proto), external);
-}
-
-Result<Tensor> read_sparse_tensor(const onnx::SparseTensorProto& proto, ExternalData& external) {
-  const std::string place = "sparse tensor '" + proto.values().name() + "'";
-  TESSERA_ASSIGN(const Tensor values, read_tensor(proto.values(), external));
-  auto indices = read_tensor(proto.indices(), external);
-  if (!indices) return tl::unexpected(in_context(std::move(indices).error(), place));
-  auto dense = expand_sparse(values, *indices, Dims(proto.dims().begin(), proto.dims().end()));
-  if (!dense) return tl::unexpected(in_context(std::move(dense).error(), place));
-  return dense;
+Result<Tensor> ConstantReader::read(const onnx::SparseTensorProto& proto) {
+  const auto known = known_.find(&proto);
+  if (known != known_.end()) return known->second;
+  auto dense = expand(proto);
+  if (!dense)
+    return tl::unexpected(in_context(std::move(dense).error(),
+                                     "sparse tensor '" + proto.values().name() + "'"));
+  return known_.emplace(&proto, *std::move(dense)).first->second;
 }
 
 }  // namespace tessera::importer

@@ -2,10 +2,12 @@
 
 // Tensors of a model: inline, external, sparse, and the forms that a Constant node has.
 
+#include <map>
 #include <string>
 
 #include "base/error.h"
 #include "base/tensor.h"
+#include "import/budget.h"
 #include "import/external_data.h"
 
 namespace onnx {
@@ -19,13 +21,30 @@ namespace tessera::importer {
 // A dense sparse tensor may take that much; more is refused before memory is asked for.
 inline constexpr std::int64_t kMaxExpandedBytes = std::int64_t{1} << 31;
 
-// Errors name the tensor, expected and found. A message that the caller gives away loses its bytes
-// to the tensor.
-Result<Tensor> read_tensor(const onnx::TensorProto& proto, ExternalData& external);
-Result<Tensor> read_tensor(onnx::TensorProto&& proto, ExternalData& external);
+// Messages to tensors. What a message of a local function or a body holds is read once, however
+// often that is expanded. Errors name the tensor, expected and found.
+class ConstantReader {
+ public:
+  // Both outlive the reader. Elements come out of the budget, but for those of mapped files.
+  ConstantReader(ExternalData& external, ImportBudget& budget)
+      : external_(external), budget_(budget) {}
 
-// The dense tensor: zeros but for the values, whose indices (linear, or one row each) are in range
-// and strictly ascending.
-Result<Tensor> read_sparse_tensor(const onnx::SparseTensorProto& proto, ExternalData& external);
+  Result<Tensor> read(const onnx::TensorProto& proto);
+  // The message loses its bytes to the tensor.
+  Result<Tensor> read(onnx::TensorProto&& proto);
+  // The dense tensor: zeros but for the values, whose indices (linear, or one row each) are in range
+  // and strictly ascending.
+  Result<Tensor> read(const onnx::SparseTensorProto& proto);
+
+ private:
+  template <typename Proto>
+  Result<Tensor> read_any(Proto&& proto);
+  Result<Tensor> read_external(const onnx::TensorProto& proto);
+  Result<Tensor> expand(const onnx::SparseTensorProto& proto);
+
+  ExternalData& external_;
+  ImportBudget& budget_;
+  std::map<const void*, Tensor> known_;  // by message
+};
 
 }  // namespace tessera::importer

@@ -97,12 +97,14 @@ void forget_types(ir::Graph& body) {
   }
 }
 
-GraphBuilder::GraphBuilder(ir::Module& module, const Library& library, ExternalData& external)
+GraphBuilder::GraphBuilder(ir::Module& module, const Library& library, ExternalData& external,
+                           ImportBudget& budget)
     : module_(module),
       library_(library),
-      external_(external),
+      budget_(budget),
+      constants_(external, budget),
       types_(module.symbols),
-      emitter_(module) {}
+      emitter_(module, budget) {}
 
 // ---- The model's own graph ----------------------------------------------------------------------
 
@@ -122,7 +124,7 @@ Status GraphBuilder::build_main(onnx::GraphProto& proto, const ImportOptions& op
   TESSERA_TRY(add_main_inputs(proto, options, scope));
   for (auto& tensor : *proto.mutable_initializer()) {
     const std::string name = tensor.name();
-    TESSERA_ASSIGN(Tensor elements, read_tensor(std::move(tensor), external_));
+    TESSERA_ASSIGN(Tensor elements, constants_.read(std::move(tensor)));
     TESSERA_TRY(add_initializer(scope, name, std::move(elements)));
   }
   TESSERA_TRY(add_sparse_initializers(proto, scope));
@@ -218,13 +220,15 @@ Status GraphBuilder::add_initializer(Scope& scope, const std::string& name, Tens
 
 Status GraphBuilder::add_sparse_initializers(const onnx::GraphProto& proto, Scope& scope) {
   for (const auto& sparse : proto.sparse_initializer()) {
-    TESSERA_ASSIGN(Tensor tensor, read_sparse_tensor(sparse, external_));
+    TESSERA_ASSIGN(Tensor tensor, constants_.read(sparse));
     TESSERA_TRY(add_initializer(scope, sparse.values().name(), std::move(tensor)));
   }
   return {};
 }
 
 Status GraphBuilder::read_hints(const onnx::GraphProto& proto, Scope& scope) {
+  constexpr std::uint64_t kHintBytes = 200;  // a declared type and its name, beside its sizes
+  constexpr std::uint64_t kSizeBytes = 150;  // one size, and its symbol
   for (const auto* list : {&proto.value_info(), &proto.output()}) {
     for (const auto& value : *list) {
       if (!declares_type(value)) continue;  // inference types the value
@@ -232,6 +236,9 @@ Status GraphBuilder::read_hints(const onnx::GraphProto& proto, Scope& scope) {
       if (!hint)
         return tl::unexpected(
             in_context(std::move(hint).error(), fmt::format("type of value '{}'", value.name())));
+      const std::size_t rank = hint->shape ? hint->shape->size() : 0;
+      TESSERA_TRY(
+          budget_.take(ImportBudget::Use::kNodes, kHintBytes + kSizeBytes * rank, /*count=*/0));
       scope.hints.insert_or_assign(value.name(), *std::move(hint));
     }
   }
@@ -300,7 +307,7 @@ Result<GraphBuilder::Body> GraphBuilder::build_body(const onnx::GraphProto& prot
   TESSERA_TRY(add_formal_inputs(proto, scope, owner));
   for (const auto& tensor : proto.initializer()) {
     if (find_named(proto.input(), tensor.name()) != nullptr) continue;  // always fed
-    TESSERA_ASSIGN(Tensor elements, read_tensor(tensor, external_));
+    TESSERA_ASSIGN(Tensor elements, constants_.read(tensor));
     TESSERA_TRY(add_initializer(scope, tensor.name(), std::move(elements)));
   }
   TESSERA_TRY(add_sparse_initializers(proto, scope));

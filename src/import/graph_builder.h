@@ -22,8 +22,10 @@ void forget_types(ir::Graph& body);
 
 class GraphBuilder {
  public:
-  // All of them outlive the builder. Symbols and source nodes go to `module`.
-  GraphBuilder(ir::Module& module, const Library& library, ExternalData& external);
+  // All of them outlive the builder. Symbols and source nodes go to `module`; the memory that all of
+  // it takes comes out of the budget.
+  GraphBuilder(ir::Module& module, const Library& library, ExternalData& external,
+               ImportBudget& budget);
 
   // The model's own graph. Its initializers lose their bytes to the constants. Errors name the
   // node, attribute or value, expected and found.
@@ -100,7 +102,8 @@ class GraphBuilder {
 
   ir::Module& module_;
   const Library& library_;
-  ExternalData& external_;
+  ImportBudget& budget_;
+  ConstantReader constants_;
   TypeReader types_;
   NodeEmitter emitter_;
 };

@@ -94,7 +94,7 @@ Result<ir::Module> build_module(ModelFile file, ExternalData external,
   module.metadata = metadata_of(file, library.opsets());
   ir::Method& method = module.methods.emplace_back();
   method.name = "main";
-  GraphBuilder builder(module, library, external);
+  GraphBuilder builder(module, library, external, file.budget);
   TESSERA_TRY(builder.build_main(*file.model->mutable_graph(), options, method.graph));
   TESSERA_TRY(set_ranges(options, module.symbols));
   TESSERA_TRY(set_states(options, method));

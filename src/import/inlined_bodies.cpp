@@ -74,7 +74,7 @@ Result<std::vector<ir::ValueId>> GraphBuilder::inline_body(const BoundAttribute&
   for (std::size_t i = 0; i < inputs.size(); ++i)
     scope.names.emplace(proto.input(static_cast<int>(i)).name(), inputs[i]);
   for (const auto& tensor : proto.initializer()) {
-    TESSERA_ASSIGN(Tensor elements, read_tensor(tensor, external_));
+    TESSERA_ASSIGN(Tensor elements, constants_.read(tensor));
     scope.names.emplace(tensor.name(), context.graph->add_constant(scope.value_name(tensor.name()),
                                                                    std::move(elements)));
   }

@@ -11,6 +11,8 @@
 #include "base/file.h"
 #include "base/hash.h"
 #include "import/opset_imports.h"
+#include "import/parse_cost.h"
+#include "import/wire_reader.h"
 #include "io/onnx.pb.h"
 #include "ops/op_table.h"
 
@@ -18,60 +20,31 @@ namespace tessera::importer {
 namespace {
 
 constexpr std::size_t kMaxModelBytes = std::numeric_limits<std::int32_t>::max();
-constexpr int kMaxNesting = 100;  // messages inside of messages; protobuf's own default
 
 // ---- What is wrong with bytes that do not parse -------------------------------------------------
 
-class WireReader {
- public:
-  explicit WireReader(std::span<const std::byte> bytes) : bytes_(bytes) {}
-  [[nodiscard]] bool at_end() const { return at_ == bytes_.size(); }
-  [[nodiscard]] std::size_t offset() const { return at_; }
-  [[nodiscard]] std::size_t left() const { return bytes_.size() - at_; }
-
-  std::optional<std::uint64_t> varint() {
-    std::uint64_t value = 0;
-    for (unsigned shift = 0; shift < 64; shift += 7) {
-      if (at_end()) return std::nullopt;
-      const auto byte = std::to_integer<std::uint64_t>(bytes_[at_++]);
-      value |= (byte & 0x7f) << shift;
-      if ((byte & 0x80) == 0) return value;
-    }
-    return std::nullopt;
-  }
-
-  bool skip(std::uint64_t count) {
-    if (count > left()) return false;
-    at_ += static_cast<std::size_t>(count);
-    return true;
-  }
-
- private:
-  std::span<const std::byte> bytes_;
-  std::size_t at_ = 0;
-};
-
 // Walks the outermost fields and names the first that breaks.
 std::string describe_damage(std::span<const std::byte> bytes) {
-  enum : std::uint64_t { kVarint = 0, kFixed64 = 1, kDelimited = 2, kFixed32 = 5 };
   WireReader reader(bytes);
   while (!reader.at_end()) {
     const std::size_t start = reader.offset();
     const auto tag = reader.varint();
     if (!tag) return fmt::format("the file is truncated inside the field at byte {}", start);
     const std::uint64_t field = *tag >> 3;
-    const std::uint64_t kind = *tag & 7;
+    const auto type = static_cast<WireType>(*tag & 7);
     std::optional<std::uint64_t> size;
-    if (kind == kFixed64) size = 8;
-    if (kind == kFixed32) size = 4;
-    if (kind == kVarint) size = reader.varint() ? std::optional<std::uint64_t>(0) : std::nullopt;
-    if (kind == kDelimited) size = reader.varint();
-    const bool is_wire = field != 0 && (kind == kVarint || kind == kFixed64 || kind == kDelimited ||
-                                        kind == kFixed32);
+    if (type == WireType::kFixed64) size = 8;
+    if (type == WireType::kFixed32) size = 4;
+    if (type == WireType::kVarint)
+      size = reader.varint() ? std::optional<std::uint64_t>(0) : std::nullopt;
+    if (type == WireType::kDelimited) size = reader.varint();
+    const bool is_wire =
+        field != 0 && (type == WireType::kVarint || type == WireType::kFixed64 ||
+                       type == WireType::kDelimited || type == WireType::kFixed32);
     if (!is_wire) return fmt::format("byte {} does not begin a protobuf field", start);
     if (!size) return fmt::format("the file is truncated inside the field at byte {}", start);
     const std::size_t left = reader.left();
-    if (!reader.skip(*size)) {
+    if (!reader.take(*size)) {
       return fmt::format("the file is truncated: field {} at byte {} claims {} bytes, {} are left",
                          field, start, *size, left);
     }
@@ -101,6 +74,16 @@ Status check_frame(const onnx::ModelProto& model) {
   return OpsetImports::of_model(model).map([](const OpsetImports&) {});
 }
 
+// What is left once the messages are there, beside the mapped file.
+Result<ImportBudget> budget_of(std::span<const std::byte> bytes) {
+  ImportBudget budget(bytes.size());
+  const ParseCost cost = cost_of_parsing(bytes);
+  budget.name_messages(cost.largest);
+  TESSERA_TRY(
+      budget.take(ImportBudget::Use::kMessages, bytes.size() + cost.size_bytes, cost.largest_count));
+  return budget;
+}
+
 }  // namespace
 
 ModelFile::ModelFile() = default;
@@ -119,6 +102,7 @@ Result<ModelFile> parse_model(std::span<const std::byte> bytes) {
             bytes.size(), kMaxModelBytes));
   }
   ModelFile file;
+  TESSERA_ASSIGN(file.budget, budget_of(bytes));
   file.model = std::make_unique<onnx::ModelProto>();
   const auto* data = reinterpret_cast<const std::uint8_t*>(bytes.data());
   google::protobuf::io::CodedInputStream stream(data, static_cast<int>(bytes.size()));

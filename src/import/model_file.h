@@ -9,6 +9,7 @@
 #include <string>
 
 #include "base/error.h"
+#include "import/budget.h"
 
 namespace onnx {
 class ModelProto;
@@ -23,11 +24,12 @@ struct ModelFile {
   ModelFile& operator=(ModelFile&&) noexcept;
 
   std::unique_ptr<onnx::ModelProto> model;
+  ImportBudget budget{0};    // of the memory that the import may take
   std::string content_hash;  // of the file's bytes, without external data
 };
 
-// Errors: not there, not a regular file, empty, larger than protobuf can hold, not protobuf (with
-// the place where it breaks), no graph, no or a newer IR version, no or newer operator sets. The
+// Errors: not there, not a regular file, empty, larger than protobuf can hold, more messages than the
+// budget has memory for, not protobuf (with the place where it breaks), no graph, no or a newer IR version, no or newer operator sets. The
 // caller adds the path.
 Result<ModelFile> read_model_file(const std::filesystem::path& path);
 Result<ModelFile> parse_model(std::span<const std::byte> bytes);

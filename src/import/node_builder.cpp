@@ -49,6 +49,8 @@ Status check_first_input(const ops::OpSchema& op, const std::vector<ir::ValueId>
 }  // namespace
 
 Status GraphBuilder::build_nodes(const NodeList& list, Scope& scope) {
+  constexpr std::uint64_t kOrderBytes = 350;  // of a node, while the order is worked out
+  TESSERA_TRY(budget_.require(ImportBudget::Use::kNodes, kOrderBytes * list.nodes.size()));
   TESSERA_ASSIGN(const std::vector<std::size_t> order, order_nodes(list));
   for (const std::size_t index : order) TESSERA_TRY(build_node(*list.nodes[index], index, scope));
   return {};
@@ -93,7 +95,7 @@ Status GraphBuilder::build_constant(const onnx::NodeProto& node, Scope& scope) {
                             node.output_size()));
   }
   TESSERA_ASSIGN(const BoundAttributes attributes, bind_attributes(node, scope));
-  TESSERA_ASSIGN(Tensor tensor, read_constant(attributes, external_));
+  TESSERA_ASSIGN(Tensor tensor, read_constant(attributes, constants_));
   const std::string& name = node.output(0);
   scope.names.insert_or_assign(
       name, scope.context->graph->add_constant(scope.value_name(name), std::move(tensor)));
@@ -159,7 +161,7 @@ Status GraphBuilder::read_attributes(Pending& node) {
       node.graphs.emplace(name, attribute);
       continue;
     }
-    TESSERA_ASSIGN(auto value, read_attribute(name, *attribute.proto, external_, types_));
+    TESSERA_ASSIGN(auto value, read_attribute(name, *attribute.proto, constants_, types_));
     node.attributes.set(name, std::move(value));
   }
   return check_attribute_types(*node.op, node.since_version, node.attributes);
@@ -254,7 +256,7 @@ Status GraphBuilder::bind_replacement(Pending& node, const NodeUpgrade& upgrade,
       return fail(ErrorCode::kUnimplemented,
                   fmt::format("output {} ('{}') has no equivalent in the newest opset", i, name));
     if (upgrade.made(id) && named.insert(id).second) {
-      node.scope.context->graph->value(id).name = node.scope.value_name(name);
+      node.scope.context->graph->rename_value(id, node.scope.value_name(name));
       node.scope.names.insert_or_assign(name, id);
     } else {
       bind(node.scope, name, id, node.origin);
@@ -292,6 +294,8 @@ Status GraphBuilder::expand_function(const onnx::NodeProto& node, const Function
             function.name(), proto.input_size(), proto.output_size(), node.input_size(),
             node.output_size()));
   }
+  constexpr std::uint64_t kNameCopies = 4;  // prefixes of names inside, and the place in messages
+  TESSERA_TRY(budget_.take(ImportBudget::Use::kNodes, kNameCopies * name.size(), /*count=*/0));
   auto inputs = find_inputs(node, scope);
   if (!inputs) return tl::unexpected(in_context(std::move(inputs).error(), place));
   auto attributes = bind_attributes(node, scope);

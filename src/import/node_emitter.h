@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "import/budget.h"
 #include "import/scope.h"
 #include "ir/ir.h"
 
@@ -27,20 +28,22 @@ struct NewNode {
 
 class NodeEmitter {
  public:
-  explicit NodeEmitter(ir::Module& module) : module_(module) {}
+  // Both outlive the emitter; what nodes take comes out of the budget.
+  NodeEmitter(ir::Module& module, ImportBudget& budget) : module_(module), budget_(budget) {}
 
-  // Gives the outputs. Errors of signature and inference name the node.
+  // Gives the outputs. Errors: of signature and inference, which name the node; the budget.
   Result<std::vector<ir::ValueId>> emit(GraphContext& context, NewNode node);
 
   ir::OriginId add_source_node(std::string name, std::string op_type);
 
   // Symbols that inference has made up since the last call of remember_symbols().
-  void remember_symbols();
+  void remember_symbols() { remembered_ = module_.made_symbols.names.size(); }
   [[nodiscard]] std::set<std::string, std::less<>> fresh_symbols() const;
 
  private:
   ir::Module& module_;
-  std::set<std::string, std::less<>> remembered_;
+  ImportBudget& budget_;
+  std::size_t remembered_ = 0;
 };
 
 }  // namespace tessera::importer

@@ -93,7 +93,9 @@ CommandResult run_command(const std::vector<std::string>& arguments,
   ::close(out.ends[0]);
   ::close(err.ends[0]);
   int status = 0;
-  ::waitpid(child, &status, 0);
+  rusage usage{};
+  ::wait4(child, &status, 0, &usage);
+  result.peak_rss_bytes = static_cast<std::uint64_t>(usage.ru_maxrss) * 1024;
   if (WIFEXITED(status)) result.exit_code = WEXITSTATUS(status);
   return result;
 }

@@ -2,6 +2,7 @@
 
 // Runs the built `tessera` command as a user would, and keeps what it says.
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -12,6 +13,7 @@ struct CommandResult {
   int exit_code = -1;  // -1: ended by a signal
   std::string out;     // standard output
   std::string err;     // standard error
+  std::uint64_t peak_rss_bytes = 0;  // the most memory that it had at a time
 };
 
 struct CommandOptions {
