@@ -176,6 +176,7 @@ OpSchema binary(std::string_view name, InferFn infer, KernelFn kernel) {
   op.kernel = kernel;
   op.upgrades = {{1, 6, upgrade_legacy_broadcast}};
   op.in_place_inputs = {0, 1};
+  op.unspecified = "integers wrap around";
   return op;
 }
 
@@ -190,8 +191,13 @@ std::vector<OpSchema> arithmetic_ops() {
   ops.push_back(binary("Mul", infer_arithmetic<dim_mul>, arithmetic_kernel<S::kMul>));
   ops.back().commutative = true;
   ops.push_back(binary("Div", infer_arithmetic<dim_div>, arithmetic_kernel<S::kDiv>));
+  ops.back().unspecified =
+      "integers are cut towards zero; x / 0 is 0, and the smallest number by -1 is itself";
 
   OpSchema pow = binary("Pow", infer_broadcast, pow_kernel);
+  pow.unspecified =
+      "integers wrap around; a negative exponent gives the inverse cut to an integer, 0 for the "
+      "inverse of 0; a real power that an integer base cannot hold is saturated, NaN is 0";
   pow.versions = {1, 7, 12, 13, 15};
   pow.inputs = {required("X", "T"), required("Y", "T1")};
   pow.outputs = {required("Z", "T")};
@@ -201,6 +207,7 @@ std::vector<OpSchema> arithmetic_ops() {
   ops.push_back(std::move(pow));
 
   OpSchema mod = binary("Mod", infer_mod, mod_kernel);
+  mod.unspecified = "x mod 0 of integers is 0";
   mod.versions = {10, 13, 28};
   mod.attributes = {attr("fmod", AttrType::kInt)};
   mod.upgrades = {};

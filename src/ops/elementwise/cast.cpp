@@ -158,6 +158,9 @@ std::vector<OpSchema> cast_ops() {
   cast.kernel = cast_kernel;
   cast.upgrades = {{1, 1, upgrade_cast}};
 
+  cast.unspecified =
+      "real numbers that an integer type cannot hold are saturated, NaN is 0; integers keep their "
+      "lowest bits";
   OpSchema like = cast;
   like.name = "CastLike";
   like.versions = {15, 19, 21, 23, 24, 25};

@@ -418,6 +418,7 @@ std::vector<OpSchema> generate_ops() {
   of_shape.shape_inputs = {0};
 
   OpSchema range = generator("Range", {11, 27}, infer_range, range_kernel);
+  range.unspecified = "a delta of 0 is an error";
   range.inputs = {required("start", "T"), required("limit", "T"), required("delta", "T")};
   range.outputs = {required("output", "T")};
   range.attributes = {attr("stash_type", AttrType::kInt)};

@@ -218,6 +218,8 @@ OpSchema random_op(std::string_view name, std::vector<int> versions, InferFn inf
   op.infer = infer;
   op.kernel = kernel;
   op.deterministic = false;
+  op.unspecified =
+      "a seed that is a whole number gives what NumPy's legacy generator gives with it";
   return op;
 }
 

@@ -365,6 +365,8 @@ std::vector<OpSchema> select_ops() {
   top_k.upgrades = {{1, 1, upgrade_top_k}};
   top_k.shape_inputs = {1};
 
+  top_k.unspecified =
+      "NaN comes behind every number; of equal elements the one with the lower index comes first";
   OpSchema unique = selection("Unique", {11, 28}, infer_unique, unique_kernel);
   unique.inputs = {required("X", "T")};
   unique.outputs = {required("Y", "T"), optional("indices", "I"), optional("inverse_indices", "I"),

@@ -267,6 +267,9 @@ std::vector<OpSchema> reduce_ops() {
     op.work = reduce_work;
     op.upgrades = {{1, row.last_with_attribute, upgrade_reduce}};
     op.shape_inputs = {1};
+    op.unspecified =
+        "real numbers are folded in fp64 and rounded once; integers wrap around, and their means "
+        "are cut towards zero; a NaN stays";
   }
   return ops;
 }
