@@ -76,6 +76,9 @@ std::vector<OpSchema> tfidf_ops();
 std::vector<OpSchema> window_function_ops();
 std::vector<OpSchema> fourier_ops();
 
+// image/
+std::vector<OpSchema> image_decoder_ops();
+
 // ml/
 std::vector<OpSchema> label_encoder_ops();
 std::vector<OpSchema> feature_ops();

@@ -72,6 +72,8 @@ constexpr GroupFn kGroups[] = {
     // signal
     window_function_ops,
     fourier_ops,
+    // image
+    image_decoder_ops,
     // ml
     label_encoder_ops,
     feature_ops,
