@@ -76,8 +76,13 @@ constexpr GroupFn kGroups[] = {
     image_decoder_ops,
     // ml
     label_encoder_ops,
+    category_mapper_ops,
     feature_ops,
     tree_ensemble_ops,
+    tree_model_ops,
+    linear_model_ops,
+    support_vector_ops,
+    map_ops,
     // training
     optimizer_ops,
     // control
