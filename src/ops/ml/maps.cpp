@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <numeric>
 
 #include "ops/elementwise/cast_text.h"
@@ -81,12 +82,14 @@ template <typename Key>
 Status spread(const Tensor& words, const RunValue& map, const MutableTensorView& output) {
   const auto keys = map.elements[0].tensor.span<Key>();
   const auto wanted = words.span<Key>();
+  std::map<Key, std::size_t> places;
+  for (std::size_t i = 0; i < keys.size(); ++i) places.insert_or_assign(keys[i], i);
+  const TensorView values = map.elements[1].tensor.view();
   return dispatch_elements(output.dtype, [&](auto tag) -> Status {
     using T = typename decltype(tag)::type;
     for (std::size_t i = 0; i < wanted.size(); ++i) {
-      const auto at = std::find(keys.begin(), keys.end(), wanted[i]) - keys.begin();
-      if (at < static_cast<std::ptrdiff_t>(keys.size()))
-        output.as<T>()[i] = map.elements[1].tensor.view().as<T>()[at];
+      const auto place = places.find(wanted[i]);
+      if (place != places.end()) output.as<T>()[i] = values.as<T>()[place->second];
     }
     return {};
   });

@@ -29,6 +29,8 @@ Result<Dim> row_count(InferContext& context) {
 
 // ---- TreeEnsembleRegressor ----------------------------------------------------------------------
 
+// The transform holds for one score as for several, as the standard says; ONNX Runtime leaves a
+// single score as it is, but for PROBIT.
 constexpr const char* kRegressor = "TreeEnsembleRegressor";
 
 struct Regressor {
