@@ -18,6 +18,7 @@
 #include "report/trace_file.h"
 #include "runnable.h"
 #include "trace_spans.h"
+#include "values.h"
 
 namespace tessera::tools {
 namespace {
@@ -40,8 +41,21 @@ struct RunArguments {
   std::shared_ptr<CompileFlags> flags;
 };
 
-Status write_outputs(const RunArguments& arguments, const io::NamedTensors& outputs) {
-  if (!arguments.outputs.empty()) TESSERA_TRY(io::write_npz(arguments.outputs, outputs));
+Status write_output(const RunArguments& arguments, const std::filesystem::path& folder,
+                    std::size_t index, const NamedValues::value_type& output) {
+  const auto& [name, value] = output;
+  if (arguments.output_format == "pb")
+    return io::write_value_pb(folder / fmt::format("output_{}.pb", index), value, name);
+  io::NamedTensors tensors;
+  append_tensors(fmt::format("output_{}", index), value, tensors);
+  for (const auto& [file, tensor] : tensors)
+    TESSERA_TRY(io::write_npy(folder / (file + ".npy"), tensor));
+  return {};
+}
+
+Status write_outputs(const RunArguments& arguments, const NamedValues& outputs) {
+  if (!arguments.outputs.empty())
+    TESSERA_TRY(io::write_npz(arguments.outputs, tensors_of(outputs)));
   if (arguments.output_dir.empty()) return {};
   const std::filesystem::path folder = arguments.output_dir;
   std::error_code error;
@@ -49,21 +63,16 @@ Status write_outputs(const RunArguments& arguments, const io::NamedTensors& outp
   if (error)
     return fail(ErrorCode::kFailedPrecondition,
                 fmt::format("{}: {}", folder.string(), error.message()));
-  if (arguments.output_format == "npz") return io::write_npz(folder / "outputs.npz", outputs);
-  for (std::size_t i = 0; i < outputs.size(); ++i) {
-    const auto& [name, tensor] = outputs[i];
-    if (arguments.output_format == "pb") {
-      TESSERA_TRY(io::write_tensor_pb(folder / fmt::format("output_{}.pb", i), tensor, name));
-    } else {
-      TESSERA_TRY(io::write_npy(folder / fmt::format("output_{}.npy", i), tensor));
-    }
-  }
+  if (arguments.output_format == "npz")
+    return io::write_npz(folder / "outputs.npz", tensors_of(outputs));
+  for (std::size_t i = 0; i < outputs.size(); ++i)
+    TESSERA_TRY(write_output(arguments, folder, i, outputs[i]));
   return {};
 }
 
 // Runs the model on the reference alone and compares every element.
-Status compare_with_reference(const RunArguments& arguments, const io::NamedTensors& inputs,
-                              const io::NamedTensors& outputs) {
+Status compare_with_reference(const RunArguments& arguments, const NamedValues& inputs,
+                              const NamedValues& values) {
   CompileFlags flags = *arguments.flags;
   flags.devices = "reference";
   flags.precision = "fp32";
@@ -78,7 +87,14 @@ Status compare_with_reference(const RunArguments& arguments, const io::NamedTens
   TESSERA_ASSIGN(const auto executor, runtime::Executor::create(reference.program, {.threads = 2}));
   TESSERA_TRY(bind_inputs(*executor, inputs));
   TESSERA_TRY(executor->run());
-  TESSERA_ASSIGN(const auto expected, copy_outputs(*executor));
+  TESSERA_ASSIGN(const auto expected_values, copy_outputs(*executor));
+  const io::NamedTensors expected = tensors_of(expected_values);
+  const io::NamedTensors outputs = tensors_of(values);
+  if (expected.size() != outputs.size())
+    return fail(
+        ErrorCode::kInternal,
+        fmt::format("the outputs disagree with the reference: expected {} tensors, found {}",
+                    expected.size(), outputs.size()));
   std::string wrong;
   for (std::size_t i = 0; i < outputs.size(); ++i) {
     const Difference difference =
@@ -145,9 +161,8 @@ Status run_run(const RunArguments& arguments) {
     return {};
   }
   if (arguments.flags->quiet) return {};
-  for (const auto& [name, tensor] : outputs)
-    say(fmt::format("output '{}': {}[{}]", name, to_string(tensor.dtype()),
-                    to_string(tensor.dims())));
+  for (const auto& [name, value] : outputs)
+    say(fmt::format("output '{}': {}", name, describe(value)));
   std::ranges::sort(times_us);
   say(fmt::format("tessera: ran {} time{}, median {:.1f} us", times_us.size(),
                   times_us.size() == 1 ? "" : "s", times_us[times_us.size() / 2]));

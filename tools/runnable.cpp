@@ -49,17 +49,30 @@ Result<Tensor> draw(const artefact::InterfaceDecl& input, const SymbolBindings& 
   return result;
 }
 
-Status read_input_file(const std::string& word, io::NamedTensors& inputs) {
+// A file of ONNX's messages does not say which kind of value it holds: the program does.
+ValueType::Kind kind_of(const artefact::MethodImage& method, const std::string& name) {
+  const auto found =
+      std::ranges::find_if(method.inputs, [&](const auto& decl) { return decl.name == name; });
+  return found == method.inputs.end() ? ValueType::Kind::kTensor : found->type.kind;
+}
+
+Status read_input_file(const artefact::MethodImage& method, const std::string& word,
+                       NamedValues& inputs) {
   const auto at = word.rfind('=');
   if (at == std::string::npos) {
     TESSERA_ASSIGN(auto tensors, io::read_npz(word));
-    for (auto& entry : tensors) inputs.push_back(std::move(entry));
+    for (auto& [name, tensor] : tensors) inputs.emplace_back(name, RunValue::of(std::move(tensor)));
     return {};
   }
+  const std::string name = word.substr(0, at);
   const std::string path = word.substr(at + 1);
-  auto tensor = path.ends_with(".pb") ? io::read_tensor_pb(path) : io::read_npy(path);
-  if (!tensor) return tl::unexpected(std::move(tensor).error());
-  inputs.emplace_back(word.substr(0, at), *std::move(tensor));
+  if (path.ends_with(".pb")) {
+    TESSERA_ASSIGN(RunValue value, io::read_value_pb(path, kind_of(method, name)));
+    inputs.emplace_back(name, std::move(value));
+    return {};
+  }
+  TESSERA_ASSIGN(Tensor tensor, io::read_npy(path));
+  inputs.emplace_back(name, RunValue::of(std::move(tensor)));
   return {};
 }
 
@@ -88,10 +101,9 @@ Result<Runnable> open_runnable(const std::string& path, const CompileFlags& flag
   return runnable;
 }
 
-Result<io::NamedTensors> gather_inputs(const artefact::MethodImage& method,
-                                       const InputFlags& flags) {
-  io::NamedTensors inputs;
-  for (const std::string& word : flags.files) TESSERA_TRY(read_input_file(word, inputs));
+Result<NamedValues> gather_inputs(const artefact::MethodImage& method, const InputFlags& flags) {
+  NamedValues inputs;
+  for (const std::string& word : flags.files) TESSERA_TRY(read_input_file(method, word, inputs));
   for (const auto& entry : inputs) {
     const std::string& name = entry.first;
     if (std::ranges::none_of(method.inputs, [&](const auto& decl) { return decl.name == name; })) {
@@ -112,22 +124,28 @@ Result<io::NamedTensors> gather_inputs(const artefact::MethodImage& method,
           fmt::format("input '{}' is missing: give it with --inputs, or draw it with --random",
                       decl.name));
     TESSERA_ASSIGN(Tensor drawn, draw(decl, method.priced_at, random));
-    inputs.emplace_back(decl.name, std::move(drawn));
+    inputs.emplace_back(decl.name, RunValue::of(std::move(drawn)));
   }
   return inputs;
 }
 
-Status bind_inputs(runtime::Executor& executor, const io::NamedTensors& inputs) {
-  for (const auto& [name, tensor] : inputs)
-    TESSERA_TRY(executor.bind_input(name, tensor.dtype(), tensor.dims(), tensor.data()));
+Status bind_inputs(runtime::Executor& executor, const NamedValues& inputs) {
+  for (const auto& [name, value] : inputs) {
+    if (value.is_tensor())
+      TESSERA_TRY(executor.bind_input(name, value.tensor.dtype(), value.tensor.dims(),
+                                      value.tensor.data()));
+    else
+      TESSERA_TRY(executor.bind_value(name, value));
+  }
   return {};
 }
 
-Result<io::NamedTensors> copy_outputs(const runtime::Executor& executor) {
-  io::NamedTensors outputs;
+Result<NamedValues> copy_outputs(const runtime::Executor& executor) {
+  NamedValues outputs;
   for (const auto& decl : executor.program().method().outputs) {
-    TESSERA_ASSIGN(const TensorView view, executor.output(decl.name));
-    outputs.emplace_back(decl.name, Tensor::copy_of(view));
+    TESSERA_ASSIGN(RunValue value, executor.output_value(decl.name));
+    if (value.is_tensor()) value.tensor = Tensor::copy_of(value.tensor.view());
+    outputs.emplace_back(decl.name, std::move(value));
   }
   return outputs;
 }

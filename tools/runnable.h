@@ -1,6 +1,6 @@
 #pragma once
 
-// A model or an artefact, ready to run; and the tensors that go in and come out.
+// A model or an artefact, ready to run; and the values that go in and come out.
 
 #include <memory>
 #include <optional>
@@ -9,9 +9,9 @@
 
 #include "base/error.h"
 #include "compile_flags.h"
-#include "io/npz.h"
 #include "report/report.h"
 #include "runtime/executor.h"
+#include "values.h"
 
 namespace tessera::tools {
 
@@ -33,12 +33,11 @@ struct InputFlags {
   bool random = false;
   std::uint64_t seed = 0;
 };
-Result<io::NamedTensors> gather_inputs(const artefact::MethodImage& method,
-                                       const InputFlags& flags);
+Result<NamedValues> gather_inputs(const artefact::MethodImage& method, const InputFlags& flags);
 
-Status bind_inputs(runtime::Executor& executor, const io::NamedTensors& inputs);
+Status bind_inputs(runtime::Executor& executor, const NamedValues& inputs);
 
 // Copies of all outputs, in the order of the program.
-Result<io::NamedTensors> copy_outputs(const runtime::Executor& executor);
+Result<NamedValues> copy_outputs(const runtime::Executor& executor);
 
 }  // namespace tessera::tools

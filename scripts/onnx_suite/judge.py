@@ -3,6 +3,7 @@
 import numpy as np
 import onnx
 from cases import from_file, numbered
+from exact import EXACT, is_as_good
 from onnx.backend.test.runner import Runner
 
 DRAWN = {"Bernoulli", "RandomUniformLike"}  # a function body of Bernoulli draws by the latter
@@ -10,9 +11,12 @@ TRAINING = "ai.onnx.preview.training"
 
 
 def mode_of(case):
-    """How a case is judged: "value", "property" (random zeros and ones), or "refusal" (training, which is no inference)."""
+    """How a case is judged: "value", "exact" (by value, or else against the exact result), "property" (random zeros and ones), or
+    "refusal" (training, which is no inference)."""
     if f"{TRAINING}::Gradient" in case.operators:
         return "refusal"
+    if case.name in EXACT:
+        return "exact"
     return "property" if DRAWN & set(case.operators) else "value"
 
 
@@ -62,6 +66,21 @@ def outputs_differ(case, data_set, folder, compare):
     return ""
 
 
+def exactly_differ(case, data_set, folder):
+    """What is wrong with the outputs in `folder` beside the exact ones."""
+    model = onnx.load(case.model, load_external_data=False)
+    files = numbered(case.data_set(data_set), "input")
+    inputs = {info.name: from_file(path, info.type) for info, path in zip(model.graph.input, files)}
+    attributes = {a.name: onnx.helper.get_attribute_value(a) for node in model.graph.node for a in node.attribute}
+    exact = iter(EXACT[case.name](inputs, attributes))
+    return outputs_differ(
+        case, data_set, folder,
+        lambda expected, found: f"expected {describe(expected)}, found {describe(found)}"
+        if describe(expected) != describe(found)
+        else is_as_good(next(exact), expected, found, case.rtol, case.atol),
+    )
+
+
 def judge(case, data_set, answer, folder, again=None):
     """The text of what is wrong, empty where the case holds. `answer` is the runner's; `folder` has the outputs, `again` those of
     a second run, where one was asked for."""
@@ -73,8 +92,9 @@ def judge(case, data_set, answer, folder, again=None):
         return f"the refusal does not name {missing[0]}: {answer['error']}" if missing else ""
     if "error" in answer:
         return answer["error"]
-    if mode == "value":
-        return outputs_differ(case, data_set, folder, lambda a, b: difference(a, b, case.rtol, case.atol))
+    if mode in ("value", "exact"):
+        text = outputs_differ(case, data_set, folder, lambda a, b: difference(a, b, case.rtol, case.atol))
+        return exactly_differ(case, data_set, folder) if text and mode == "exact" else text
     return outputs_differ(case, data_set, folder, not_drawn) or (same_again(folder, again) if has_seed(case) else "")
 
 

@@ -317,6 +317,8 @@ void cast_elements(const TensorView& from, const MutableTensorView& to, bool sat
     return;
   }
   TESSERA_CHECK(is_castable(from.dtype) && is_castable(to.dtype));
+  // No element covers what is left of the last byte.
+  if (bits_of(to.dtype) < 8) to.as<std::uint8_t>()[to.nbytes() - 1] = 0;
   const Target target{to, saturate, rounding};
   if (is_float(from.dtype)) {
     cast_through<double>(from, target);

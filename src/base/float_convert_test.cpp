@@ -305,6 +305,14 @@ TEST(CastTest, DoubleRoundsOnceToHalf) {
             (std::vector<std::uint16_t>{0x3C01}));
 }
 
+TEST(CastTest, WhatNoPackedElementCoversIsZero) {
+  const float values[3] = {1, 2, 3};
+  std::uint8_t packed[2] = {0xFF, 0xFF};
+  cast_elements({DType::kFp32, {3}, values}, {DType::kInt4, {3}, packed}, true);
+  EXPECT_EQ(packed[0], 0x21);
+  EXPECT_EQ(packed[1], 0x03);
+}
+
 TEST(CastTest, PackedTypes) {
   const std::vector<float> values = {-9, -8, 7.9F, 8, kNan};
   std::uint8_t packed[3] = {};

@@ -7,6 +7,7 @@
 #include <numeric>
 
 #include "base/checked.h"
+#include "base/float_convert.h"
 
 namespace tessera {
 namespace {
@@ -157,6 +158,22 @@ void copy_elements(const std::vector<Dims>& from, const std::byte* source,
   }
 }
 
+// Packed elements move as bytes.
+void convert_packed(const Layout& from, const void* source, const Layout& to, void* target,
+                    int bits, const Dims& dims) {
+  const std::int64_t read_count = numel(padded_dims(from, dims));
+  const std::int64_t write_count = numel(padded_dims(to, dims));
+  std::vector<std::byte> read(static_cast<std::size_t>(read_count));
+  std::vector<std::byte> written(static_cast<std::size_t>(write_count));
+  for (std::int64_t i = 0; i < read_count; ++i)
+    read[static_cast<std::size_t>(i)] = std::byte{packed_get(source, i, bits)};
+  copy_elements<1>(offset_tables(from, dims), read.data(), offset_tables(to, dims), written.data(),
+                   dims);
+  for (std::int64_t i = 0; i < write_count; ++i)
+    packed_set(target, i, bits,
+               std::to_integer<std::uint8_t>(written[static_cast<std::size_t>(i)]));
+}
+
 }  // namespace
 
 Layout Layout::channels_last(int rank) {
@@ -234,10 +251,11 @@ std::int64_t layout_nbytes(const Layout& layout, DType dtype, const Dims& dims) 
 void convert_layout(const Layout& from, const void* source, const Layout& to, void* target,
                     DType dtype, const Dims& dims) {
   const int bits = bits_of(dtype);
-  TESSERA_CHECK(bits >= 8);
+  TESSERA_CHECK(bits > 0);
   const auto size_bytes = static_cast<std::size_t>(layout_nbytes(to, dtype, dims));
   if (size_bytes == 0) return;
-  if (padded_dims(to, dims) != dims) std::memset(target, 0, size_bytes);
+  if (bits < 8 || padded_dims(to, dims) != dims) std::memset(target, 0, size_bytes);
+  if (bits < 8) return convert_packed(from, source, to, target, bits, dims);
   const auto read = offset_tables(from, dims);
   const auto write = offset_tables(to, dims);
   const auto* bytes = static_cast<const std::byte*>(source);

@@ -44,9 +44,9 @@ Shape padded_shape(const Layout& layout, const Shape& shape);
 // Bytes that a tensor takes in that layout, padding included.
 std::int64_t layout_nbytes(const Layout& layout, DType dtype, const Dims& dims);
 
-// Copies `dims` elements from one layout to another, element by element, padding set to zero.
-// Byte-sized dtypes and wider, no strings. The obvious code: backends bring fast ones and are
-// tested against it.
+// Copies `dims` elements from one layout to another, element by element, padding set to zero, also
+// behind the last element of a packed dtype. No strings. The obvious code: backends bring fast ones
+// and are tested against it.
 void convert_layout(const Layout& from, const void* source, const Layout& to, void* target,
                     DType dtype, const Dims& dims);
 

@@ -128,5 +128,20 @@ TEST(LayoutPropertyTest, ThereAndBackIsIdentityAndPaddingIsZero) {
   }
 }
 
+TEST(ConvertLayout, PackedElements) {
+  const Dims dims = {1, 3, 1, 3};
+  // 1 to 9 with a filled rest, which is no element.
+  const std::uint8_t source[5] = {0x21, 0x43, 0x65, 0x87, 0xF9};
+  std::uint8_t target[5] = {0xFF, 0xFF, 0xFF, 0xFF, 0xFF};
+  const Layout nhwc = Layout::channels_last(4);
+  convert_layout(Layout::row_major(), source, nhwc, target, DType::kInt4, dims);
+  const std::uint8_t expected[5] = {0x41, 0x27, 0x85, 0x63, 0x09};
+  EXPECT_TRUE(std::ranges::equal(target, expected));
+  std::uint8_t back[5] = {0xFF, 0xFF, 0xFF, 0xFF, 0xFF};
+  convert_layout(nhwc, target, Layout::row_major(), back, DType::kInt4, dims);
+  const std::uint8_t again[5] = {0x21, 0x43, 0x65, 0x87, 0x09};
+  EXPECT_TRUE(std::ranges::equal(back, again));
+}
+
 }  // namespace
 }  // namespace tessera

@@ -27,6 +27,17 @@ TEST(RunValue, SaysWhatDoesNotMatchAType) {
   EXPECT_EQ(mismatch("seq(fp32[n])", RunValue::sequence({})), "");
   EXPECT_EQ(mismatch("seq(fp32[2])", RunValue::sequence({floats({2}), floats({3})})),
             "element 1: expected fp32[2], found fp32[3]");
+  const RunValue map = RunValue::map(
+      Tensor::of<std::string>(DType::kString, {2}, std::vector<std::string>{"a", "b"}),
+      floats({2}).tensor);
+  EXPECT_EQ(mismatch("map(string, fp32)", map), "");
+  EXPECT_EQ(mismatch("map(int64, fp32)", map),
+            "expected map(int64, fp32), found map(string, fp32)");
+  EXPECT_EQ(mismatch("map(string, fp64)", map),
+            "expected map(string, fp64), found map(string, fp32)");
+  EXPECT_EQ(mismatch("seq(map(string, fp32))", RunValue::sequence({map, floats({2})})),
+            "element 1: expected map(string, fp32), found fp32[2]");
+  EXPECT_EQ(mismatch("fp32[2]", map), "expected fp32[2], found map(string, fp32)");
 }
 
 TEST(StringTensor, SurvivesAsBytes) {

@@ -45,6 +45,26 @@ Result<std::optional<Shape>> parse_shape_tail(std::string_view& text) {
   }
 }
 
+// The name of an element type, up to what follows it.
+DType consume_dtype(std::string_view& text) {
+  const std::size_t end = std::min(text.find_first_of("[,)"), text.size());
+  const DType dtype = dtype_from_string(text.substr(0, end));
+  if (dtype != DType::kUndefined) text.remove_prefix(end);
+  return dtype;
+}
+
+// Behind "map(".
+Result<ValueType> parse_map_tail(std::string_view& text) {
+  const DType key = consume_dtype(text);
+  if (key == DType::kUndefined) return expected_in_type("the element type of keys", text);
+  if (!consume(text, ",")) return expected_in_type("','", text);
+  skip_spaces(text);
+  const DType value = consume_dtype(text);
+  if (value == DType::kUndefined) return expected_in_type("the element type of values", text);
+  if (!consume(text, ")")) return expected_in_type("')'", text);
+  return ValueType::map(key, value);
+}
+
 Result<ValueType> parse_type_prefix(std::string_view& text, int depth) {
   if (depth > kMaxTypeDepth) {
     return fail(ErrorCode::kOutOfRange,
@@ -57,11 +77,12 @@ Result<ValueType> parse_type_prefix(std::string_view& text, int depth) {
     return sequence ? ValueType::sequence(std::move(element))
                     : ValueType::optional(std::move(element));
   }
+  if (consume(text, "map(")) return parse_map_tail(text);
   const std::size_t end = std::min(text.find('['), text.size());
   const std::string_view name = text.substr(0, end);
   const DType dtype = dtype_from_string(name);
   if (dtype == DType::kUndefined && name != to_string(DType::kUndefined)) {
-    return expected_in_type("an element type, 'seq(' or 'opt('", text);
+    return expected_in_type("an element type, 'seq(', 'opt(' or 'map('", text);
   }
   text.remove_prefix(end);
   if (!consume(text, "[")) return expected_in_type("'['", text);
@@ -149,19 +170,40 @@ ValueType ValueType::optional(ValueType element) {
   return type;
 }
 
+ValueType ValueType::map(DType key, DType value) {
+  ValueType type;
+  type.kind = Kind::kMap;
+  type.dtype = key;
+  type.element = std::make_shared<const ValueType>(tensor(value, Shape{}));
+  return type;
+}
+
+ValueType ValueType::with_element(ValueType other) const {
+  ValueType type;
+  type.kind = kind;
+  type.dtype = dtype;
+  type.element = std::make_shared<const ValueType>(std::move(other));
+  return type;
+}
+
 std::string ValueType::to_string() const {
   switch (kind) {
     case Kind::kTensor:
       return std::string(tessera::to_string(dtype)) + (shape ? tessera::to_string(*shape) : "[?]");
     case Kind::kSequence: return "seq(" + element->to_string() + ")";
     case Kind::kOptional: return "opt(" + element->to_string() + ")";
+    case Kind::kMap: {
+      const std::string key(tessera::to_string(dtype));
+      return "map(" + key + ", " + std::string(tessera::to_string(element->dtype)) + ")";
+    }
   }
   return {};
 }
 
 bool operator==(const ValueType& a, const ValueType& b) {
   if (a.kind != b.kind) return false;
-  if (a.kind == ValueType::Kind::kTensor) return a.dtype == b.dtype && a.shape == b.shape;
+  if (a.dtype != b.dtype) return false;
+  if (a.kind == ValueType::Kind::kTensor) return a.shape == b.shape;
   return *a.element == *b.element;
 }
 

@@ -26,20 +26,23 @@ Result<Shape> broadcast_shapes(const Shape& a, const Shape& b);
 Result<Dims> broadcast_dims(const Dims& a, const Dims& b);
 
 // The type of a value: a tensor (dtype, shape or unknown rank), a sequence or an optional of
-// something.
+// something, or a map from keys of one dtype to single elements of one dtype.
 struct ValueType {
-  enum class Kind : std::uint8_t { kTensor, kSequence, kOptional };
+  enum class Kind : std::uint8_t { kTensor, kSequence, kOptional, kMap };
   Kind kind = Kind::kTensor;
-  DType dtype = DType::kUndefined;           // tensors only
+  DType dtype = DType::kUndefined;           // of a tensor's elements, of a map's keys
   std::optional<Shape> shape;                // tensors only; nothing: unknown rank
-  std::shared_ptr<const ValueType> element;  // sequences and optionals only
+  std::shared_ptr<const ValueType> element;  // none of tensors; of maps a scalar
 
   static ValueType tensor(DType dtype, std::optional<Shape> shape);
   static ValueType sequence(ValueType element);
   static ValueType optional(ValueType element);
+  static ValueType map(DType key, DType value);
+  // The same around another element: of sequences, optionals and maps.
+  [[nodiscard]] ValueType with_element(ValueType other) const;
   [[nodiscard]] bool is_tensor() const { return kind == Kind::kTensor; }
-  [[nodiscard]] std::string to_string()
-      const;  // "fp32[batch, 3]", "fp32[?]" (unknown rank), "seq(fp32[2])", "opt(...)"
+  // "fp32[batch, 3]", "fp32[?]" (unknown rank), "seq(fp32[2])", "opt(...)", "map(int64, fp32)"
+  [[nodiscard]] std::string to_string() const;
   friend bool operator==(const ValueType& a, const ValueType& b);
 };
 

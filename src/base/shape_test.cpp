@@ -39,7 +39,9 @@ TEST(ValueTypeTest, TextRoundTrips) {
       ValueType::tensor(DType::kUndefined, std::nullopt),
       ValueType::tensor(DType::kBool, Shape{Dim::symbol("a], (b"), floordiv(kBatch, 2)}),
       ValueType::sequence(ValueType::tensor(DType::kString, Shape{2})),
-      ValueType::optional(ValueType::sequence(ValueType::tensor(DType::kBf16, std::nullopt)))};
+      ValueType::optional(ValueType::sequence(ValueType::tensor(DType::kBf16, std::nullopt))),
+      ValueType::sequence(ValueType::map(DType::kString, DType::kFp32)),
+      ValueType::map(DType::kInt64, DType::kFp32)};
   for (const ValueType& type : types) {
     const auto parsed = parse_value_type(type.to_string());
     ASSERT_TRUE(parsed.has_value()) << type.to_string() << ": " << parsed.error().to_string();
@@ -49,6 +51,10 @@ TEST(ValueTypeTest, TextRoundTrips) {
   EXPECT_EQ(types[0].to_string(), "fp32[batch, 3]");
   EXPECT_EQ(types[2].to_string(), "fp8_e4m3fn[?]");
   EXPECT_EQ(types[6].to_string(), "opt(seq(bf16[?]))");
+  EXPECT_EQ(types[7].to_string(), "seq(map(string, fp32))");
+  EXPECT_FALSE(types[8] == ValueType::map(DType::kInt64, DType::kFp64));
+  EXPECT_FALSE(types[8] == ValueType::map(DType::kString, DType::kFp32));
+  EXPECT_EQ(types[7].with_element(types[0]).to_string(), "seq(fp32[batch, 3])");
   EXPECT_FALSE(types[0] == types[1]);
   EXPECT_FALSE(types[5] == types[6]);
 }
@@ -59,12 +65,19 @@ TEST(ValueTypeTest, ParseErrors) {
     return parsed ? "parsed as " + parsed->to_string() : parsed.error().to_string();
   };
   EXPECT_EQ(error("float[2]"),
-            "expected an element type, 'seq(' or 'opt(' in a type, found 'float[2]'");
+            "expected an element type, 'seq(', 'opt(' or 'map(' in a type, found 'float[2]'");
   EXPECT_EQ(error("fp32"), "expected '[' in a type, found the end of the text");
   EXPECT_EQ(error("fp32[2"), "expected ',' or ']' in a type, found the end of the text");
   EXPECT_EQ(error("fp32[2]x"), "expected the end of the text in a type, found 'x'");
   EXPECT_EQ(error("seq(fp32[2]"), "expected ')' in a type, found the end of the text");
   EXPECT_EQ(error("fp32[2,]"), "expected a number, a symbol, '-' or '(' in a dimension, found ']'");
+  EXPECT_EQ(error("map(int65, fp32)"),
+            "expected the element type of keys in a type, found 'int65, fp32)'");
+  EXPECT_EQ(error("map(int64 fp32)"),
+            "expected the element type of keys in a type, found 'int64 fp32)'");
+  EXPECT_EQ(error("map(int64)"), "expected ',' in a type, found ')'");
+  EXPECT_EQ(error("map(int64, fp32[2])"), "expected ')' in a type, found '[2])'");
+  EXPECT_EQ(error("map(int64, x)"), "expected the element type of values in a type, found 'x)'");
   std::string deep;
   for (int i = 0; i < 1000; ++i) deep += "seq(";
   EXPECT_EQ(error(deep), "a type nests deeper than 64 levels");

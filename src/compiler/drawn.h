@@ -8,8 +8,8 @@
 
 namespace tessera::compiler {
 
-// Row-major. Floats in [-1, 1] from `seed`; integers and booleans are all `integer`; strings are
-// empty. Errors: out of memory.
+// Row-major. Floats and parts of complex numbers in [-1, 1] from `seed`; integers and booleans are
+// all `integer`; strings are empty. Errors: out of memory.
 Result<Tensor> drawn_tensor(DType dtype, const Dims& dims, std::uint32_t seed,
                             std::int64_t integer = 0);
 

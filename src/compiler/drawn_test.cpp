@@ -28,6 +28,16 @@ TEST(DrawnTensor, IntegersAreAlike) {
                   ->equals(Tensor::of<std::int32_t>(DType::kInt32, {2}, zeros)));
 }
 
+TEST(DrawnTensor, ComplexNumbersHaveTwoParts) {
+  const auto reals = drawn_tensor(DType::kFp64, {2, 3}, 7, 1);
+  const auto drawn = drawn_tensor(DType::kComplex128, {3}, 7, 1);
+  ASSERT_TRUE(drawn) << drawn.error().to_string();
+  EXPECT_EQ(drawn->dims(), Dims{3});
+  const auto* parts = static_cast<const double*>(drawn->data());
+  EXPECT_TRUE(std::equal(parts, parts + 6, reals->span<double>().begin()));
+  EXPECT_TRUE(drawn_tensor(DType::kComplex64, {4}, 7, 1));
+}
+
 TEST(DrawnTensor, StringsAreEmpty) {
   const auto drawn = drawn_tensor(DType::kString, {2}, 1, 1);
   ASSERT_TRUE(drawn);

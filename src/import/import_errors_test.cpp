@@ -316,7 +316,7 @@ TEST(ImportErrors, TypesOfInputs) {
   OnnxModel none = relu_model();
   none.graph().add_input()->set_name("z");
   EXPECT_EQ(import_error(none),
-            "input 'z': expected a tensor, sequence or optional type, found no type");
+            "input 'z': expected a tensor, sequence, optional or map type, found no type");
   OnnxModel unknown = relu_model();
   unknown.input("z", 999, {4});
   EXPECT_EQ(import_error(unknown), "input 'z': expected a known element type, found type code 999");
@@ -324,13 +324,33 @@ TEST(ImportErrors, TypesOfInputs) {
   undefined.input("z", 0, {4});
   EXPECT_EQ(import_error(undefined),
             "input 'z': expected a known element type, found type code 0 (undefined)");
-  OnnxModel map = relu_model();
-  auto& input = *map.graph().add_input();
+  OnnxModel sparse = relu_model();
+  auto& input = *sparse.graph().add_input();
   input.set_name("z");
-  input.mutable_type()->mutable_map_type();
-  EXPECT_EQ(import_error(map),
-            "input 'z': expected a tensor, sequence or optional type, found a map, sparse tensor "
+  input.mutable_type()->mutable_sparse_tensor_type();
+  EXPECT_EQ(import_error(sparse),
+            "input 'z': expected a tensor, sequence, optional or map type, found a sparse tensor "
             "or opaque type");
+}
+
+TEST(ImportErrors, TypesOfMaps) {
+  const auto error = [](int key, std::initializer_list<std::int64_t> dims) {
+    OnnxModel model = relu_model();
+    auto& input = *model.graph().add_input();
+    input.set_name("z");
+    auto& map = *input.mutable_type()->mutable_map_type();
+    map.set_key_type(key);
+    auto& value = *map.mutable_value_type()->mutable_tensor_type();
+    value.set_elem_type(kInt64);
+    for (const std::int64_t dim : dims) value.mutable_shape()->add_dim()->set_dim_value(dim);
+    return import_error(model);
+  };
+  EXPECT_EQ(error(1, {}),
+            "input 'z': expected a map with keys of an integer type or strings, found fp32");
+  EXPECT_EQ(error(0, {}),
+            "input 'z': expected a map with keys of an integer type or strings, found undefined");
+  EXPECT_EQ(error(8, {1, 2}),
+            "input 'z': expected a map to single elements, found one to int64[1, 2]");
 }
 
 TEST(ImportErrors, DeclaredTypesThatContradict) {

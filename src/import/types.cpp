@@ -21,6 +21,7 @@ void collect_names(const onnx::TypeProto& type, std::set<std::string, std::less<
 // Kind and dtype all the way down; an unknown dtype agrees with all.
 bool same_kind(const ValueType& inferred, const ValueType& hint) {
   if (inferred.kind != hint.kind) return false;
+  if (inferred.kind == ValueType::Kind::kMap && inferred.dtype != hint.dtype) return false;
   if (!inferred.is_tensor()) return same_kind(*inferred.element, *hint.element);
   return inferred.dtype == DType::kUndefined || inferred.dtype == hint.dtype;
 }
@@ -86,6 +87,23 @@ Result<ValueType> TypeReader::read_tensor_type(const onnx::TypeProto& type) {
   return ValueType::tensor(static_cast<DType>(code), std::move(shape));
 }
 
+// Keys are integers or strings; a value is one element, whatever rank the model gives it.
+Result<ValueType> TypeReader::read_map_type(const onnx::TypeProto& type) {
+  const int code = type.map_type().key_type();
+  const DType key = code > 0 && code < kDTypeCount ? static_cast<DType>(code) : DType::kUndefined;
+  if (!is_integer(key) && key != DType::kString)
+    return fail(ErrorCode::kInvalidArgument,
+                fmt::format("expected a map with keys of an integer type or strings, found {}",
+                            to_string(key)));
+  TESSERA_ASSIGN(const ValueType value, read_hint(type.map_type().value_type()));
+  bool is_single = value.is_tensor();
+  if (is_single && value.shape)
+    for (const Dim& dim : *value.shape) is_single = is_single && dim == Dim(1);
+  if (is_single) return ValueType::map(key, value.dtype);
+  return fail(ErrorCode::kUnimplemented,
+              fmt::format("expected a map to single elements, found one to {}", value.to_string()));
+}
+
 Result<ValueType> TypeReader::read_hint(const onnx::TypeProto& type) {
   if (type.has_tensor_type()) return read_tensor_type(type);
   if (type.has_sequence_type()) {
@@ -96,17 +114,16 @@ Result<ValueType> TypeReader::read_hint(const onnx::TypeProto& type) {
     TESSERA_ASSIGN(ValueType element, read_hint(type.optional_type().elem_type()));
     return ValueType::optional(std::move(element));
   }
+  if (type.has_map_type()) return read_map_type(type);
   const bool is_other = type.value_case() != onnx::TypeProto::VALUE_NOT_SET;
   return fail(is_other ? ErrorCode::kUnimplemented : ErrorCode::kInvalidArgument,
-              std::string("expected a tensor, sequence or optional type, found ") +
-                  (is_other ? "a map, sparse tensor or opaque type" : "no type"));
+              std::string("expected a tensor, sequence, optional or map type, found ") +
+                  (is_other ? "a sparse tensor or opaque type" : "no type"));
 }
 
 ValueType TypeReader::complete(ValueType hint, std::string_view value_name) {
   if (!hint.is_tensor()) {
-    ValueType element = complete(*hint.element, value_name);
-    return hint.kind == ValueType::Kind::kSequence ? ValueType::sequence(std::move(element))
-                                                   : ValueType::optional(std::move(element));
+    return hint.with_element(complete(*hint.element, value_name));
   }
   if (!hint.shape) return hint;
   for (std::size_t axis = 0; axis < hint.shape->size(); ++axis) {

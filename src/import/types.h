@@ -30,8 +30,8 @@ class TypeReader {
   Status fix(const std::string& symbol, const Dim& size);
 
   // A complete type: a size without a name (or a negative one, as some exporters write) gets a
-  // symbol named after value and axis. Errors: no type, a kind that the IR does not have (map,
-  // sparse tensor), an unknown dtype.
+  // symbol named after value and axis. Errors: no type, a kind that the IR does not have (sparse
+  // tensor, a map to anything but single elements), an unknown dtype.
   Result<ValueType> read(const onnx::TypeProto& type, std::string_view value_name);
 
   // What a model says of a value that inference will type anyway; a size without a name is
@@ -46,6 +46,7 @@ class TypeReader {
 
  private:
   Result<ValueType> read_tensor_type(const onnx::TypeProto& type);
+  Result<ValueType> read_map_type(const onnx::TypeProto& type);
   Dim named_size(const std::string& name);
   Dim fresh_size(std::string_view value_name, std::size_t axis);
 

@@ -1,6 +1,6 @@
 #pragma once
 
-// Tensors, sequences and optionals in the protobuf messages of ONNX, and in files that hold one of
+// Tensors, sequences, optionals and maps in the protobuf messages of ONNX, and in files that hold one of
 // them (the data of ONNX's backend tests).
 
 #include <filesystem>
@@ -33,7 +33,7 @@ Result<RunValue> sequence_from_proto(onnx::SequenceProto&& proto);
 Result<RunValue> optional_from_proto(onnx::OptionalProto&& proto);
 
 // Files with one message. The bytes do not say which: `kind` is that of the type in the model.
-// Errors name the path: a message of another kind as far as it shows, maps, sparse tensors.
+// Errors name the path: a message of another kind as far as it shows, sparse tensors.
 Result<Tensor> read_tensor_pb(const std::filesystem::path& path);
 Result<RunValue> read_value_pb(const std::filesystem::path& path, ValueType::Kind kind);
 Status write_tensor_pb(const std::filesystem::path& path, const Tensor& tensor,

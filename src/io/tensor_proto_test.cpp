@@ -194,6 +194,11 @@ TEST(ValueFileTest, RoundTrips) {
   const RunValue a = value_of(tensor_of<float>(DType::kFp32, {2}, {1, 2}));
   const RunValue b = value_of(tensor_of<std::int64_t>(DType::kInt64, {}, {3}));
   const RunValue pair{Kind::kSequence, {}, {a, b}};
+  const RunValue names = RunValue::map(
+      tensor_of<std::string>(DType::kString, {2}, {"one", ""}),
+      tensor_of<std::string>(DType::kString, {2}, {"first", "a value longer than a short string"}));
+  const RunValue numbers =
+      RunValue::map(tensor_of<std::int32_t>(DType::kInt32, {2}, {-7, 8}), a.tensor);
   const RunValue values[] = {
       a,
       pair,
@@ -203,7 +208,10 @@ TEST(ValueFileTest, RoundTrips) {
       {Kind::kOptional, {}, {a}},
       {Kind::kOptional, {}, {pair}},
       {Kind::kSequence, {}, {{Kind::kOptional, {}, {b}}, {Kind::kOptional, {}, {}}}},
-      {Kind::kOptional, {}, {{Kind::kOptional, {}, {b}}}}};
+      {Kind::kOptional, {}, {{Kind::kOptional, {}, {b}}}},
+      names,
+      {Kind::kSequence, {}, {names, numbers}},
+      {Kind::kOptional, {}, {names}}};
   for (const RunValue& value : values) {
     ASSERT_TRUE(write_value_pb(path, value, "v").has_value());
     const auto back = read_value_pb(path, value.kind);
@@ -234,9 +242,6 @@ TEST(ValueFileTest, ErrorsNameThePathAndTheElement) {
   dir.write("v.pb", sequence.SerializeAsString());
   EXPECT_EQ(error(Kind::kSequence),
             path.string() + ": element 1: expected 4 bytes for fp32[1], found 0");
-  sequence.add_map_values();
-  dir.write("v.pb", sequence.SerializeAsString());
-  EXPECT_EQ(error(Kind::kSequence), path.string() + ": maps are not supported in data files");
   dir.write("v.pb", proto_of(DType::kFp32, {0}).SerializeAsString() + "\x42\x01x"s);
   EXPECT_EQ(
       error(Kind::kSequence),
@@ -249,6 +254,38 @@ TEST(ValueFileTest, ErrorsNameThePathAndTheElement) {
   dir.write("v.pb", optional.SerializeAsString());
   EXPECT_EQ(error(Kind::kOptional),
             path.string() + ": sparse tensors are not supported in data files");
+}
+
+TEST(ValueFileTest, SaysWhatIsWrongWithAMap) {
+  const testing::TempDir dir;
+  onnx::MapProto map;
+  const auto error = [&] {
+    const auto path = dir.write("m.pb", map.SerializeAsString());
+    const std::string text = read_value_pb(path, Kind::kMap).error().to_string();
+    const std::string prefix = path.string() + ": ";
+    EXPECT_TRUE(text.starts_with(prefix)) << text;
+    return text.substr(prefix.size());
+  };
+  EXPECT_EQ(error(), "expected keys of an integer type or strings, found type code 0");
+  map.set_key_type(static_cast<int>(DType::kFp32));
+  EXPECT_EQ(error(), "expected keys of an integer type or strings, found type code 1");
+  map.set_key_type(static_cast<int>(DType::kInt64));
+  map.add_keys(7);
+  EXPECT_EQ(error(), "expected 1 values of a map, found 0");
+  auto& value = *map.mutable_values()->add_tensor_values();
+  value = proto_of(DType::kFp32, {2});
+  value.add_float_data(1);
+  value.add_float_data(2);
+  EXPECT_EQ(error(),
+            "expected single elements of one type as the values of a map, found another value at "
+            "0");
+  onnx::SequenceProto sequence;
+  *sequence.add_map_values() = map;
+  const auto path = dir.write("s.pb", sequence.SerializeAsString());
+  EXPECT_EQ(read_value_pb(path, Kind::kSequence).error().to_string(),
+            path.string() +
+                ": element 0: expected single elements of one type as the values of a "
+                "map, found another value at 0");
 }
 
 // The wire format of a tensor as the ONNX reference writes it: dims 1, data_type 2, raw_data 9,

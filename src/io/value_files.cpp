@@ -1,10 +1,12 @@
-// Sequences and optionals, and the files that hold one message.
+// Sequences, optionals and maps, and the files that hold one message.
 
+#include <cstring>
 #include <memory>
 #include <span>
 #include <utility>
 
 #include "base/file.h"
+#include "base/float_convert.h"
 #include "io/onnx.pb.h"
 #include "io/tensor_proto.h"
 
@@ -13,8 +15,8 @@ namespace {
 
 using Kind = ValueType::Kind;
 
-tl::unexpected<Error> unsupported(std::string_view what) {
-  return fail(ErrorCode::kUnimplemented, std::string(what) + " are not supported in data files");
+tl::unexpected<Error> unsupported_sparse() {
+  return fail(ErrorCode::kUnimplemented, "sparse tensors are not supported in data files");
 }
 
 template <typename Message>
@@ -73,10 +75,32 @@ Result<RunValue> value_from_tensor(onnx::TensorProto&& proto) {
 void to_proto(const RunValue& value, onnx::SequenceProto& proto);
 void to_proto(const RunValue& value, onnx::OptionalProto& proto);
 
+// One message for each value, as ONNX's own writer has it.
+void to_proto(const RunValue& value, onnx::MapProto& proto) {
+  const Tensor& keys = value.elements[0].tensor;
+  const Tensor& values = value.elements[1].tensor;
+  proto.set_key_type(static_cast<int>(keys.dtype()));
+  if (keys.dtype() == DType::kString) {
+    for (const std::string& key : keys.span<std::string>()) proto.add_string_keys(key);
+  } else {
+    for (const std::int64_t key : to_int64_vector(keys.view())) proto.add_keys(key);
+  }
+  proto.mutable_values()->set_elem_type(onnx::SequenceProto::TENSOR);
+  const auto element_bytes = static_cast<std::int64_t>(sizeof(std::string));
+  const std::int64_t step =
+      values.dtype() == DType::kString ? element_bytes : bits_of(values.dtype()) / 8;
+  for (std::int64_t i = 0; i < values.numel(); ++i) {
+    const Tensor one = Tensor::borrow(
+        values.dtype(), {}, static_cast<const std::byte*>(values.data()) + i * step, nullptr);
+    tensor_to_proto(one, "", *proto.mutable_values()->add_tensor_values());
+  }
+}
+
 void to_proto(const RunValue& value, onnx::SequenceProto& proto) {
   const Kind kind = value.elements.empty() ? Kind::kTensor : value.elements.front().kind;
   proto.set_elem_type(kind == Kind::kTensor     ? onnx::SequenceProto::TENSOR
                       : kind == Kind::kSequence ? onnx::SequenceProto::SEQUENCE
+                      : kind == Kind::kMap      ? onnx::SequenceProto::MAP
                                                 : onnx::SequenceProto::OPTIONAL);
   for (const RunValue& element : value.elements) {
     TESSERA_CHECK(element.kind == kind);
@@ -84,6 +108,7 @@ void to_proto(const RunValue& value, onnx::SequenceProto& proto) {
       case Kind::kTensor: tensor_to_proto(element.tensor, "", *proto.add_tensor_values()); break;
       case Kind::kSequence: to_proto(element, *proto.add_sequence_values()); break;
       case Kind::kOptional: to_proto(element, *proto.add_optional_values()); break;
+      case Kind::kMap: to_proto(element, *proto.add_map_values()); break;
     }
   }
 }
@@ -104,7 +129,65 @@ void to_proto(const RunValue& value, onnx::OptionalProto& proto) {
     case Kind::kOptional:
       proto.set_elem_type(onnx::OptionalProto::OPTIONAL);
       return to_proto(element, *proto.mutable_optional_value());
+    case Kind::kMap:
+      proto.set_elem_type(onnx::OptionalProto::MAP);
+      return to_proto(element, *proto.mutable_map_value());
   }
+}
+
+Result<Tensor> keys_from_proto(const onnx::MapProto& proto) {
+  const auto key_type = static_cast<DType>(proto.key_type());
+  if (proto.key_type() == static_cast<int>(DType::kString)) {
+    const std::vector<std::string> keys(proto.string_keys().begin(), proto.string_keys().end());
+    return Tensor::of<std::string>(DType::kString, {proto.string_keys_size()}, keys);
+  }
+  if (proto.key_type() <= 0 || proto.key_type() >= kDTypeCount || !is_integer(key_type) ||
+      bits_of(key_type) < 8)
+    return fail(ErrorCode::kInvalidArgument,
+                "expected keys of an integer type or strings, found type code " +
+                    std::to_string(proto.key_type()));
+  const std::vector<std::int64_t> keys(proto.keys().begin(), proto.keys().end());
+  TESSERA_ASSIGN(Tensor narrow, Tensor::zeros(key_type, {proto.keys_size()}));
+  cast_elements({DType::kInt64, {proto.keys_size()}, keys.data()}, narrow.mutable_view(), true);
+  return narrow;
+}
+
+// One tensor of one element for each key: side by side.
+Result<Tensor> values_from_proto(onnx::SequenceProto&& proto, std::int64_t count) {
+  TESSERA_ASSIGN(const RunValue list, sequence_from_proto(std::move(proto)));
+  const auto found = static_cast<std::int64_t>(list.elements.size());
+  if (found != count)
+    return fail(
+        ErrorCode::kInvalidArgument,
+        "expected " + std::to_string(count) + " values of a map, found " + std::to_string(found));
+  const DType dtype = found == 0 ? DType::kFp32 : list.elements[0].tensor.dtype();
+  TESSERA_ASSIGN(Tensor values, Tensor::zeros(dtype, {count}));
+  for (std::int64_t i = 0; i < count; ++i) {
+    const RunValue& element = list.elements[static_cast<std::size_t>(i)];
+    const bool is_whole = dtype == DType::kString || bits_of(dtype) >= 8;
+    if (!element.is_tensor() || element.tensor.dtype() != dtype || element.tensor.numel() != 1 ||
+        !is_whole)
+      return fail(ErrorCode::kInvalidArgument,
+                  "expected single elements of one type as the "
+                  "values of a map, found another value at " +
+                      std::to_string(i));
+    if (dtype == DType::kString) {
+      static_cast<std::string*>(values.mutable_data())[i] = element.tensor.span<std::string>()[0];
+    } else {
+      const std::size_t size = static_cast<std::size_t>(bits_of(dtype)) / 8;
+      std::memcpy(
+          static_cast<std::byte*>(values.mutable_data()) + static_cast<std::size_t>(i) * size,
+          element.tensor.data(), size);
+    }
+  }
+  return values;
+}
+
+Result<RunValue> map_from_proto(onnx::MapProto&& proto) {
+  TESSERA_ASSIGN(Tensor keys, keys_from_proto(proto));
+  TESSERA_ASSIGN(Tensor values,
+                 values_from_proto(std::move(*proto.mutable_values()), keys.numel()));
+  return RunValue::map(std::move(keys), std::move(values));
 }
 
 Result<RunValue> parse_value(std::span<const std::byte> bytes, Kind kind) {
@@ -121,6 +204,10 @@ Result<RunValue> parse_value(std::span<const std::byte> bytes, Kind kind) {
       TESSERA_ASSIGN(auto proto, parse_collection<onnx::OptionalProto>(bytes, "OptionalProto"));
       return optional_from_proto(std::move(proto));
     }
+    case Kind::kMap: {
+      TESSERA_ASSIGN(auto proto, parse_collection<onnx::MapProto>(bytes, "MapProto"));
+      return map_from_proto(std::move(proto));
+    }
   }
   return fail(ErrorCode::kInternal, "a value of an unknown kind");
 }
@@ -128,18 +215,17 @@ Result<RunValue> parse_value(std::span<const std::byte> bytes, Kind kind) {
 }  // namespace
 
 Result<RunValue> sequence_from_proto(onnx::SequenceProto&& proto) {
-  if (proto.sparse_tensor_values_size() != 0) return unsupported("sparse tensors");
-  if (proto.map_values_size() != 0) return unsupported("maps");
+  if (proto.sparse_tensor_values_size() != 0) return unsupported_sparse();
   RunValue sequence = RunValue::sequence({});
   TESSERA_TRY(append_elements(*proto.mutable_tensor_values(), sequence, value_from_tensor));
   TESSERA_TRY(append_elements(*proto.mutable_sequence_values(), sequence, sequence_from_proto));
   TESSERA_TRY(append_elements(*proto.mutable_optional_values(), sequence, optional_from_proto));
+  TESSERA_TRY(append_elements(*proto.mutable_map_values(), sequence, map_from_proto));
   return sequence;
 }
 
 Result<RunValue> optional_from_proto(onnx::OptionalProto&& proto) {
-  if (proto.has_sparse_tensor_value()) return unsupported("sparse tensors");
-  if (proto.has_map_value()) return unsupported("maps");
+  if (proto.has_sparse_tensor_value()) return unsupported_sparse();
   RunValue optional = RunValue::optional({});
   if (proto.has_tensor_value()) {
     TESSERA_ASSIGN(auto element, value_from_tensor(std::move(*proto.mutable_tensor_value())));
@@ -149,6 +235,9 @@ Result<RunValue> optional_from_proto(onnx::OptionalProto&& proto) {
     optional.elements.push_back(std::move(element));
   } else if (proto.has_optional_value()) {
     TESSERA_ASSIGN(auto element, optional_from_proto(std::move(*proto.mutable_optional_value())));
+    optional.elements.push_back(std::move(element));
+  } else if (proto.has_map_value()) {
+    TESSERA_ASSIGN(auto element, map_from_proto(std::move(*proto.mutable_map_value())));
     optional.elements.push_back(std::move(element));
   }
   return optional;
@@ -178,6 +267,12 @@ Status write_value_pb(const std::filesystem::path& path, const RunValue& value,
   if (value.kind == Kind::kTensor) return write_tensor_pb(path, value.tensor, name);
   if (value.kind == Kind::kSequence) {
     onnx::SequenceProto proto;
+    proto.set_name(std::string(name));
+    to_proto(value, proto);
+    return write_message(path, proto);
+  }
+  if (value.kind == Kind::kMap) {
+    onnx::MapProto proto;
     proto.set_name(std::string(name));
     to_proto(value, proto);
     return write_message(path, proto);

@@ -79,6 +79,11 @@ TEST(Infer, TypesSequencesAndOptionalsAndKeepsThemWhenAskedAgain) {
                      "output %s"),
             "node 's' (SequenceConstruct): output 'output_sequence' ('s'): declared "
             "seq(int64[n]), inferred seq(fp32[n])");
+  EXPECT_EQ(
+      error_of("input %x : fp32[n, 2] %z = \"ai.onnx.ml::ZipMap\"(%x) {classlabels_int64s = [1, "
+               "2]} : seq(map(string, fp32)) name \"z\" output %z"),
+      "node 'z' (ai.onnx.ml::ZipMap): output 'Z' ('z'): declared seq(map(string, fp32)), "
+      "inferred seq(map(int64, fp32))");
 }
 
 TEST(Infer, ContradictionsNameBothSides) {

@@ -37,10 +37,10 @@ Result<ValueType> refine_type(const ValueType& declared, const ValueType& inferr
   };
   if (declared.kind != inferred.kind) return contradiction();
   if (!declared.is_tensor()) {
+    if (declared.dtype != inferred.dtype) return contradiction();
     auto element = refine_type(*declared.element, *inferred.element, symbols, is_fresh);
     if (!element) return contradiction();
-    return declared.kind == ValueType::Kind::kSequence ? ValueType::sequence(*std::move(element))
-                                                       : ValueType::optional(*std::move(element));
+    return inferred.with_element(*std::move(element));
   }
   ValueType refined = inferred;
   if (refined.dtype == DType::kUndefined) refined.dtype = declared.dtype;

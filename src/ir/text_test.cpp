@@ -52,7 +52,7 @@ TEST(IrText, PrintsAndParsesBackTheSameText) {
   EXPECT_EQ(print(parsed(kSmall)), kSmall);
 }
 
-TEST(IrText, CarriesSequencesAndOptionals) {
+TEST(IrText, CarriesSequencesOptionalsAndMaps) {
   constexpr const char* kText = R"(tessera.ir 1
 module "m" {
   symbol "n" in [0, inf]
@@ -60,13 +60,16 @@ module "m" {
   method "main" graph "" weight 1 {
     input %s : seq(fp32[n, 2])
     input %o : opt(seq(string[?]))
+    input %m : seq(map(string, fp32))
     const %i : int64[] dense [-1]
     %x = SequenceAt(%s, %i) : fp32[?] name "a" origins [0]
     %e = Optional() {type = type fp32[2]} : opt(fp32[2]) name "e" origins [0]
     %q = OptionalGetElement(%o) : seq(string[?]) name "q" origins [0]
+    %n = Identity(%m) : seq(map(string, fp32)) name "n" origins [0]
     output %x
     output %e
     output %q
+    output %n
   }
 }
 )";
@@ -189,7 +192,8 @@ TEST(IrText, ErrorsNameTheirPlace) {
       parse_error("tessera.ir 1 module \"m"),
       "line 1:21: expected the name of the module in quotes, found a string that is not closed");
   EXPECT_EQ(statement_error("input %x : fp99[2]"),
-            "line 4:12: expected an element type, 'seq(' or 'opt(' in a type, found 'fp99[2]'");
+            "line 4:12: expected an element type, 'seq(', 'opt(' or 'map(' in a type, found "
+            "'fp99[2]'");
   EXPECT_EQ(statement_error("%y = Nonesuch()"), "line 4:6: expected an operator, found 'Nonesuch'");
   EXPECT_EQ(statement_error("%y = Relu(%x)"),
             "line 4:11: value '%x' is not defined before it is read");

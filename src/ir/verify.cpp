@@ -32,7 +32,7 @@ Status verify_dim(const Dim& dim, const SymbolTable& symbols) {
 Status verify_type(const ValueType& type, const SymbolTable& symbols) {
   if (!type.is_tensor()) {
     if (type.element == nullptr)
-      return invalid("expected an element type in a sequence or optional, found none");
+      return invalid("expected an element type in a sequence, optional or map, found none");
     return verify_type(*type.element, symbols);
   }
   if (!type.shape) return {};

@@ -154,8 +154,8 @@ Status verify_dtypes(const Graph& graph, const Node& node) {
   for (std::size_t i = 0; i < node.inputs.size(); ++i) {
     if (node.inputs[i] == kNoValue || node.op->inputs.empty()) continue;
     const ValueType& type = graph.value(node.inputs[i]).type;
-    // Sequences and optionals bind no dtype; inference checks them. An unknown dtype agrees with
-    // all.
+    // Sequences, optionals and maps bind no dtype; inference checks them. An unknown dtype agrees
+    // with all.
     if (!type.is_tensor() || type.dtype == DType::kUndefined) continue;
     TESSERA_TRY(bind_input(node, i, type.dtype, bindings));
   }

@@ -76,10 +76,18 @@ std::vector<OpSchema> tfidf_ops();
 std::vector<OpSchema> window_function_ops();
 std::vector<OpSchema> fourier_ops();
 
+// image/
+std::vector<OpSchema> image_decoder_ops();
+
 // ml/
 std::vector<OpSchema> label_encoder_ops();
+std::vector<OpSchema> category_mapper_ops();
 std::vector<OpSchema> feature_ops();
 std::vector<OpSchema> tree_ensemble_ops();
+std::vector<OpSchema> tree_model_ops();
+std::vector<OpSchema> linear_model_ops();
+std::vector<OpSchema> support_vector_ops();
+std::vector<OpSchema> map_ops();
 
 // training/
 std::vector<OpSchema> optimizer_ops();

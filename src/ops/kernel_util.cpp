@@ -38,6 +38,8 @@ class UnpackedContext final : public KernelContext {
     for (std::size_t k = 0; k < outputs_.size(); ++k) {
       if (!bytes_[k].is_defined()) continue;
       const auto bytes = bytes_[k].span<std::uint8_t>();
+      if (bytes.empty()) continue;
+      outputs_[k].as<std::uint8_t>()[outputs_[k].nbytes() - 1] = 0;  // what no element covers
       for (std::size_t i = 0; i < bytes.size(); ++i) {
         packed_set(outputs_[k].data, static_cast<std::int64_t>(i), bits_of(outputs_[k].dtype),
                    bytes[i]);

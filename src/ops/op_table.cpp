@@ -72,10 +72,17 @@ constexpr GroupFn kGroups[] = {
     // signal
     window_function_ops,
     fourier_ops,
+    // image
+    image_decoder_ops,
     // ml
     label_encoder_ops,
+    category_mapper_ops,
     feature_ops,
     tree_ensemble_ops,
+    tree_model_ops,
+    linear_model_ops,
+    support_vector_ops,
+    map_ops,
     // training
     optimizer_ops,
     // control

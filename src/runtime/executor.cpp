@@ -150,8 +150,7 @@ Result<TensorView> Executor::output(std::string_view name) const {
     return fail(
         ErrorCode::kInvalidArgument,
         fmt::format("output '{}': expected a tensor, found {}", name,
-                    root_->value_of(buffer).kind == ValueType::Kind::kSequence ? "a sequence"
-                                                                               : "an optional"));
+                    kind_text(root_->value_of(buffer).kind)));
   return TensorView{method().buffers[buffer].tensor.dtype, root_->dims_of(buffer),
                     root_->data_of(buffer)};
 }

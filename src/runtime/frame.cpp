@@ -43,9 +43,7 @@ Result<std::unique_ptr<Frame>> Frame::create(SessionShared& shared, std::uint32_
 void Frame::find_loose() {
   loose_.assign(method_.buffers.size(), false);
   for (std::size_t i = 0; i < method_.buffers.size(); ++i)
-    loose_[i] =
-        method_.buffers[i].is_dynamic || (method_.buffers[i].kind == BufferKind::kConstant &&
-                                          method_.buffers[i].tensor.dtype == DType::kString);
+    loose_[i] = method_.buffers[i].is_dynamic || method_.buffers[i].tensor.dtype == DType::kString;
   for (const auto& input : method_.inputs)
     if (!is_plain(input.type)) loose_[input.buffer] = true;
   for (const Instruction& instruction : method_.instructions) {

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/float_convert.h"
 #include "runtime/frame.h"
 
 namespace tessera::runtime {
@@ -20,15 +21,34 @@ RunValue scalar(DType dtype, const void* element) {
 
 // The sizes before and after an axis, as counts of elements; `axis` from the front.
 struct AxisSplit {
-  std::size_t outer = 1;
-  std::size_t inner_bytes = 1;
+  std::int64_t outer = 1;
+  std::int64_t inner = 1;
 };
-AxisSplit split_at(const Dims& dims, std::size_t axis, std::size_t element_bytes) {
-  AxisSplit split{1, element_bytes};
+AxisSplit split_at(const Dims& dims, std::size_t axis) {
+  AxisSplit split;
   for (std::size_t d = 0; d < dims.size(); ++d)
-    (d < axis ? split.outer : split.inner_bytes) *=
-        d == axis ? 1 : static_cast<std::size_t>(dims[d]);
+    (d < axis ? split.outer : split.inner) *= d == axis ? 1 : dims[d];
   return split;
+}
+
+// Copies `count` elements between two places, counted in elements.
+void copy_run(DType dtype, const void* from, std::int64_t from_at, void* to, std::int64_t to_at,
+              std::int64_t count) {
+  if (dtype == DType::kString) {
+    std::copy_n(static_cast<const std::string*>(from) + from_at, count,
+                static_cast<std::string*>(to) + to_at);
+    return;
+  }
+  const int bits = bits_of(dtype);
+  if (bits < 8) {
+    for (std::int64_t i = 0; i < count; ++i)
+      packed_set(to, to_at + i, bits, packed_get(from, from_at + i, bits));
+    return;
+  }
+  const std::int64_t size_bytes = bits / 8;
+  std::memcpy(static_cast<std::byte*>(to) + to_at * size_bytes,
+              static_cast<const std::byte*>(from) + from_at * size_bytes,
+              static_cast<std::size_t>(count * size_bytes));
 }
 
 Result<std::size_t> axis_in(std::int64_t axis, std::size_t rank, std::string_view what) {
@@ -40,24 +60,17 @@ Result<std::size_t> axis_in(std::int64_t axis, std::size_t rank, std::string_vie
   return static_cast<std::size_t>(axis < 0 ? axis + signed_rank : axis);
 }
 
-bool moves_as_bytes(DType dtype) {
-  return dtype != DType::kString && bits_of(dtype) % 8 == 0;
-}
-
 // Slice `number` along an axis, without the axis.
 Result<Tensor> slice(const Tensor& source, std::size_t axis, std::int64_t number) {
   Dims dims = source.dims();
-  const auto count = static_cast<std::size_t>(dims[axis]);
-  const auto element_bytes = static_cast<std::size_t>(bits_of(source.dtype())) / 8;
-  const AxisSplit split = split_at(dims, axis, element_bytes);
+  const std::int64_t count = dims[axis];
+  const AxisSplit split = split_at(dims, axis);
   dims.erase(dims.begin() + static_cast<std::ptrdiff_t>(axis));
   TESSERA_ASSIGN(Tensor result, Tensor::zeros(source.dtype(), dims));
-  const auto* from = static_cast<const std::byte*>(source.data());
-  auto* to = static_cast<std::byte*>(result.mutable_data());
-  for (std::size_t i = 0; i < split.outer; ++i)
-    std::memcpy(to + i * split.inner_bytes,
-                from + (i * count + static_cast<std::size_t>(number)) * split.inner_bytes,
-                split.inner_bytes);
+  void* to = result.mutable_data();
+  for (std::int64_t i = 0; i < split.outer; ++i)
+    copy_run(source.dtype(), source.data(), (i * count + number) * split.inner, to, i * split.inner,
+             split.inner);
   return result;
 }
 
@@ -73,31 +86,18 @@ Result<Tensor> stack(const std::vector<RunValue>& slices, const ScanAxis& along,
   }
   TESSERA_ASSIGN(const std::size_t axis,
                  axis_in(along.axis, first.dims().size() + 1, fmt::format("'{}'", name)));
-  const std::size_t count = slices.size();
+  const auto count = static_cast<std::int64_t>(slices.size());
   Dims dims = first.dims();
-  dims.insert(dims.begin() + static_cast<std::ptrdiff_t>(axis), static_cast<std::int64_t>(count));
+  dims.insert(dims.begin() + static_cast<std::ptrdiff_t>(axis), count);
   TESSERA_ASSIGN(Tensor result, Tensor::zeros(first.dtype(), dims));
-  if (first.dtype() == DType::kString) {
-    auto* to = static_cast<std::string*>(result.mutable_data());
-    const AxisSplit split = split_at(dims, axis, 1);
-    for (std::size_t number = 0; number < count; ++number) {
-      const auto& source = slices[along.reverse ? count - 1 - number : number].tensor;
-      const auto* from = static_cast<const std::string*>(source.data());
-      for (std::size_t i = 0; i < split.outer; ++i)
-        std::copy_n(from + i * split.inner_bytes, split.inner_bytes,
-                    to + (i * count + number) * split.inner_bytes);
-    }
-    return result;
-  }
-  const AxisSplit split =
-      split_at(dims, axis, static_cast<std::size_t>(bits_of(first.dtype())) / 8);
-  auto* to = static_cast<std::byte*>(result.mutable_data());
-  for (std::size_t number = 0; number < count; ++number) {
-    const auto& source = slices[along.reverse ? count - 1 - number : number].tensor;
-    const auto* from = static_cast<const std::byte*>(source.data());
-    for (std::size_t i = 0; i < split.outer; ++i)
-      std::memcpy(to + (i * count + number) * split.inner_bytes, from + i * split.inner_bytes,
-                  split.inner_bytes);
+  const AxisSplit split = split_at(dims, axis);
+  void* to = result.mutable_data();
+  for (std::int64_t number = 0; number < count; ++number) {
+    const std::int64_t source = along.reverse ? count - 1 - number : number;
+    const void* from = slices[static_cast<std::size_t>(source)].tensor.data();
+    for (std::int64_t i = 0; i < split.outer; ++i)
+      copy_run(first.dtype(), from, i * split.inner, to, (i * count + number) * split.inner,
+               split.inner);
   }
   return result;
 }
@@ -266,9 +266,9 @@ Status Frame::run_scan(std::size_t index) {
     scanned.push_back(borrow(buffer));
     const Tensor& tensor = scanned.back().tensor;
     const std::string& name = method_.buffers[buffer].value;
-    if (!scanned.back().is_tensor() || !moves_as_bytes(tensor.dtype()))
-      return fail(ErrorCode::kUnimplemented,
-                  fmt::format("'{}': expected a tensor of whole bytes to scan", name));
+    if (!scanned.back().is_tensor())
+      return fail(ErrorCode::kInvalidArgument,
+                  fmt::format("'{}': expected a tensor to scan", name));
     TESSERA_ASSIGN(const std::size_t axis,
                    axis_in(along.axis, tensor.dims().size(), fmt::format("'{}'", name)));
     axes.push_back(axis);

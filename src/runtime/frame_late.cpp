@@ -118,7 +118,11 @@ Status Frame::copy_loose(std::size_t index) {
     return set_value(to, slots_[from].value);
   const auto& decl = method_.buffers[from].tensor;
   if (decl.dtype == DType::kString) return set_value(to, borrow(from));
-  TESSERA_TRY(check_made(from));
+  // What lies in row-major order may have any rank: that of the buffer may not be known.
+  const Slot& slot = slots_[from];
+  const bool is_held = loose_[from] && slot.value.is_tensor() && decl.layout.is_row_major() &&
+                       (slot.data != nullptr || numel(slot.dims) == 0);
+  if (!is_held) TESSERA_TRY(check_made(from));
   if (loose_[to])
     TESSERA_TRY(allocate(to, dims_of(from)));
   else if (dims_of(from) != plan_->dims[to])

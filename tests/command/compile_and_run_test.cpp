@@ -71,6 +71,41 @@ TEST_F(CompileAndRun, NpyAndPbInAndOut) {
   EXPECT_EQ(io::read_npz(folder_ / "out/outputs.npz")->size(), 1U);
 }
 
+TEST_F(CompileAndRun, MapsInAndOut) {
+  folder_.write("zip.onnx", zip_map_model());
+  must({"compile", "zip.onnx", "-o", "zip.tsr", "-q"});
+  ASSERT_TRUE(io::write_npy(folder_ / "x.npy", floats_of({2, 2}, {1, 2, 3, 4})));
+  const auto ran = [&](const std::vector<std::string>& more) {
+    std::vector<std::string> words = {"run", "zip.tsr", "--input", "x=x.npy"};
+    words.insert(words.end(), more.begin(), more.end());
+    return must(words);
+  };
+  EXPECT_THAT(ran({"--output-dir", "out"}).err, HasSubstr("output 'z': a sequence of 2\n"));
+  const auto tensors = io::read_npz(folder_ / "out/outputs.npz");
+  ASSERT_TRUE(tensors) << tensors.error().to_string();
+  ASSERT_EQ(tensors->size(), 4U);
+  EXPECT_EQ((*tensors)[2].first, "z.1.keys");
+  EXPECT_EQ((*tensors)[3].first, "z.1.values");
+  EXPECT_TRUE((*tensors)[3].second.equals(floats_of({2}, {6, 8})));
+  ran({"--output-dir", "out", "--output-format", "npy", "-q"});
+  EXPECT_TRUE(io::read_npy(folder_ / "out/output_0.0.values.npy")->equals(floats_of({2}, {2, 4})));
+  ran({"--output-dir", "out", "--output-format", "pb", "-q"});
+  const auto value = io::read_value_pb(folder_ / "out/output_0.pb", ValueType::Kind::kSequence);
+  ASSERT_TRUE(value) << value.error().to_string();
+  EXPECT_EQ(type_mismatch(*parse_value_type("seq(map(string, fp32))"), *value), "");
+  EXPECT_THAT(must({"run", "zip.onnx", "--random", "--compare", "reference"}).err,
+              HasSubstr("output 'z.0.values': largest difference 0 "));
+
+  folder_.write("spread.onnx", vectorizer_model());
+  ASSERT_TRUE(io::write_value_pb(folder_ / "m.pb", value->elements[1], "m"));
+  must({"run", "spread.onnx", "--input", "m=m.pb", "--outputs", "y.npz", "-q"});
+  EXPECT_TRUE(io::read_npz(folder_ / "y.npz")->front().second.equals(floats_of({1, 3}, {8, 0, 6})));
+  EXPECT_EQ(failure({"run", "spread.onnx", "--input", "m=x.npy"}),
+            "tessera: input 'm': expected map(string, fp32), found a tensor\n");
+  EXPECT_EQ(failure({"run", "spread.onnx", "--random"}),
+            "tessera: input 'm': map(string, fp32) cannot be drawn: give it with --inputs\n");
+}
+
 TEST_F(CompileAndRun, ModelsRunWithoutAnArtefact) {
   must({"run", "m.onnx", "--inputs", "in.npz", "--outputs", "a.npz", "-q"});
   must({"run", "m.tsr", "--inputs", "in.npz", "--outputs", "b.npz", "-q"});

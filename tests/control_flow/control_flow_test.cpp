@@ -7,6 +7,7 @@
 #include <map>
 
 #include "backends/registry_run/registry_run.h"
+#include "base/float_convert.h"
 #include "compiler/compile.h"
 #include "runtime/executor.h"
 #include "testing/onnx_builder.h"
@@ -255,6 +256,91 @@ TEST_P(ControlFlow, ScanTakesAndStacksAlongAnyAxis) {
   EXPECT_THAT(compiled.values("last"), ElementsAre(6, 160));
   EXPECT_EQ(compiled.dims("all"), (Dims{2, 3}));
   EXPECT_THAT(compiled.values("all"), ElementsAre(6, 5, 3, 160, 150, 130));
+}
+
+TEST_P(ControlFlow, AStateOfUnknownRankGoesThroughALoop) {
+  OnnxModel model;
+  model.input("c", kBool, {});
+  model.input("x", kFloat, {2});
+  model.input("m", kInt64, {});
+  auto node = model.node("If", {"c"}, {"start"}, "choose");
+  auto& then = node.graph("then_branch", "t");
+  OnnxNode(then, "Neg", {"x"}, {"r"});
+  body_output(then, "r");
+  auto& otherwise = node.graph("else_branch", "e");
+  OnnxNode(otherwise, "Unsqueeze", {"x", "axis"}, {"r"});
+  body_output(otherwise, "r");
+  model.ints("axis", {1}, {0});
+  auto loop = model.node("Loop", {"m", "", "start"}, {"y"}, "loop");
+  auto& body = loop.graph("body", "b");
+  body_input(body, "i", kInt64, {});
+  body_input(body, "go", kBool, {});
+  set_value(*body.add_input(), "s", kFloat, {});
+  body.mutable_input(2)->mutable_type()->mutable_tensor_type()->clear_shape();
+  body_output(body, "go");
+  body_output(body, "s");
+  model.output("y");
+  Compiled compiled(model, devices());
+  const Tensor x = floats({2}, {1, -2});
+  for (const std::int64_t trips : {3, 0}) {
+    ASSERT_EQ(compiled.run({{"c", boolean(true)}, {"x", x}, {"m", ints({}, {trips})}}), "");
+    EXPECT_EQ(compiled.dims("y"), (Dims{2}));
+    EXPECT_THAT(compiled.values("y"), ElementsAre(-1, 2));
+    ASSERT_EQ(compiled.run({{"c", boolean(false)}, {"x", x}, {"m", ints({}, {trips})}}), "");
+    EXPECT_EQ(compiled.dims("y"), (Dims{1, 2}));
+    EXPECT_THAT(compiled.values("y"), ElementsAre(1, -2));
+  }
+}
+
+TEST_P(ControlFlow, ConstantTextsComeOut) {
+  OnnxModel model;
+  model.input("x", kFloat, {1});
+  model.node("Constant", {}, {"words"})
+      .strings("value_strings", {"a", "", "long enough for a heap"});
+  model.node("Relu", {"x"}, {"y"});
+  model.output("words");
+  model.output("y");
+  Compiled compiled(model, devices());
+  ASSERT_EQ(compiled.run({{"x", floats({1}, {1})}}), "");
+  const auto words = compiled.executor().output("words");
+  ASSERT_TRUE(words) << words.error().to_string();
+  ASSERT_EQ(words->dims, Dims{3});
+  EXPECT_EQ(words->as<std::string>()[0], "a");
+  EXPECT_EQ(words->as<std::string>()[1], "");
+  EXPECT_EQ(words->as<std::string>()[2], "long enough for a heap");
+}
+
+// Elements that are no whole bytes, and texts.
+TEST_P(ControlFlow, ScansWhatIsNotInBytes) {
+  for (const DType dtype : {DType::kInt4, DType::kUInt2, DType::kString}) {
+    SCOPED_TRACE(to_string(dtype));
+    const auto type = static_cast<int>(dtype);
+    OnnxModel model;
+    model.input("x", type, {2, 3});
+    auto node = model.node("Scan", {"x"}, {"y"}, "scan");
+    node.integer("num_scan_inputs", 1).ints("scan_input_axes", {1}).ints("scan_output_axes", {1});
+    node.ints("scan_output_directions", {1});
+    auto& body = node.graph("body", "b");
+    body_input(body, "p", type, {2});
+    OnnxNode(body, "Identity", {"p"}, {"q"});
+    body_output(body, "q");
+    model.output("y");
+    Tensor x = *Tensor::zeros(dtype, {2, 3});
+    Tensor expected = *Tensor::zeros(dtype, {2, 3});
+    const std::vector<std::uint8_t> order = {2, 1, 0, 5, 4, 3};  // columns from the last on
+    for (std::uint8_t i = 0; i < 6; ++i) {
+      if (dtype == DType::kString) {
+        static_cast<std::string*>(x.mutable_data())[i] = std::to_string(i);
+        static_cast<std::string*>(expected.mutable_data())[i] = std::to_string(order[i]);
+      } else {
+        packed_set(x.mutable_data(), i, bits_of(dtype), i);
+        packed_set(expected.mutable_data(), i, bits_of(dtype), order[i]);
+      }
+    }
+    Compiled compiled(model, devices());
+    ASSERT_EQ(compiled.run({{"x", x}}), "");
+    EXPECT_TRUE(Tensor::copy_of(*compiled.executor().output("y")).equals(expected));
+  }
 }
 
 TEST_P(ControlFlow, SizesThatTheDataDecides) {

@@ -5,6 +5,7 @@ import os
 import sys
 import tempfile
 import unittest
+import unittest.mock
 from pathlib import Path
 
 ROOT = Path(os.environ.get("TESSERA_SOURCE_DIR", Path(__file__).resolve().parents[2]))
@@ -14,6 +15,7 @@ import summary  # noqa: E402: the path must be set first
 
 try:  # in the environment of `./dev onnx-suite`
     import cases
+    import exact
     import judge
     import numpy as np
     import onnx
@@ -121,6 +123,21 @@ class Judgements(unittest.TestCase):
         self.assertIn("output 'y': values differ", judge.judge(case, 0, {}, self.write(self.folder / "other", [1, 1])))
         self.assertEqual(judge.judge(case, 0, {}, self.folder), "expected 1 outputs, found 0")
         self.assertEqual(judge.judge(case, 0, {"error": "no"}, self.folder), "no")
+
+    def test_by_the_exact_result(self):
+        case = self.case("Relu")
+        expected = self.write(case.data_set(0), [1, 0.01])
+        (case.data_set(0) / "input_0.pb").write_bytes((expected / "output_0.pb").read_bytes())
+        case.name = "test_exact"
+        with unittest.mock.patch.dict(exact.EXACT, {case.name: lambda inputs, _: [np.floor(inputs["x"].astype(np.float64))]}):
+            self.assertEqual(judge.mode_of(case), "exact")
+            self.assertEqual(judge.judge(case, 0, {}, self.write(self.folder / "same", [1, 0.01])), "")
+            self.assertEqual(judge.judge(case, 0, {}, self.write(self.folder / "better", [1, 0])), "")
+            self.assertIn("from the exact ones by up to 0.02", judge.judge(case, 0, {}, self.write(self.folder / "off", [1, 0.02])))
+            case.atol = 0.1
+            self.assertIn("are nearer", judge.judge(case, 0, {}, self.write(self.folder / "worse", [1, -0.095])))
+            (self.folder / "other").mkdir()
+            self.assertIn("expected 1 outputs", judge.judge(case, 0, {}, self.folder / "other"))
 
     def test_by_property(self):
         case = self.case("Bernoulli", seed=1.0)

@@ -14,8 +14,8 @@ namespace tessera::ops {
 namespace {
 
 bool same_kind(const ValueType& a, const ValueType& b) {
-  if (a.kind != b.kind) return false;
-  return a.is_tensor() ? a.dtype == b.dtype : same_kind(*a.element, *b.element);
+  if (a.kind != b.kind || a.dtype != b.dtype) return false;
+  return a.is_tensor() || same_kind(*a.element, *b.element);
 }
 
 Status check_kind(const ValueType& a, const ValueType& b, const std::string& what) {
@@ -32,8 +32,7 @@ Result<ValueType> common_type(const InferContext& context, const ValueType& a, c
   TESSERA_TRY(check_kind(a, b, what));
   if (!a.is_tensor()) {
     TESSERA_ASSIGN(ValueType element, common_type(context, *a.element, *b.element, what));
-    return a.kind == ValueType::Kind::kSequence ? ValueType::sequence(std::move(element))
-                                                : ValueType::optional(std::move(element));
+    return a.with_element(std::move(element));
   }
   if (!a.shape || !b.shape || a.shape->size() != b.shape->size())
     return ValueType::tensor(a.dtype, std::nullopt);
@@ -92,9 +91,7 @@ const ValueType& innermost(const ValueType& type) {
 
 ValueType with_innermost(const ValueType& type, ValueType tensor) {
   if (type.is_tensor()) return tensor;
-  ValueType element = with_innermost(*type.element, std::move(tensor));
-  return type.kind == ValueType::Kind::kSequence ? ValueType::sequence(std::move(element))
-                                                 : ValueType::optional(std::move(element));
+  return type.with_element(with_innermost(*type.element, std::move(tensor)));
 }
 
 // Makes the type general enough for what the body gives; whether that changed it. Each change frees

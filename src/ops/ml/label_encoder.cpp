@@ -2,23 +2,20 @@
 
 #include <fmt/format.h>
 
-#include <array>
-#include <cmath>
-#include <map>
 #include <numeric>
 #include <variant>
 
 #include "ops/groups.h"
 #include "ops/infer_util.h"
 #include "ops/kernel_util.h"
+#include "ops/ml/label_table.h"
 #include "ops/schema_util.h"
 
 namespace tessera::ops {
 namespace {
 
-constexpr DTypeSet kLabelTypes = dtype_set(
-    {DType::kString, DType::kInt64, DType::kFp32, DType::kFp64, DType::kInt32, DType::kInt16});
-using LabelTypes = Types<std::string, std::int64_t, float, double, std::int32_t, std::int16_t>;
+using ml::kLabelTypes;
+using ml::LabelTable;
 
 template <typename T>
 Tensor column(DType dtype, const std::vector<T>& values) {
@@ -66,12 +63,8 @@ Result<Tensor> default_of(const Attributes& attributes, DType dtype) {
   return one;
 }
 
-struct Table {
-  Tensor keys, values, fallback;
-};
-
-Result<Table> read_table(const Attributes& attributes) {
-  Table table;
+Result<LabelTable> read_table(const Attributes& attributes) {
+  LabelTable table;
   TESSERA_ASSIGN(table.keys, column_of(attributes, "keys"));
   TESSERA_ASSIGN(table.values, column_of(attributes, "values"));
   if (table.keys.numel() != table.values.numel())
@@ -83,48 +76,15 @@ Result<Table> read_table(const Attributes& attributes) {
 }
 
 Status infer(InferContext& context) {
-  TESSERA_ASSIGN(const Table table, read_table(context.attributes));
+  TESSERA_ASSIGN(const LabelTable table, read_table(context.attributes));
   TESSERA_TRY(require_dtype(context, 0, dtype_bit(table.keys.dtype())));
   set_output(context, 0, table.values.dtype(), context.inputs[0].type.shape);
   return {};
 }
 
-// A NaN is found whatever its bits are: it comes behind all numbers.
-struct KeyOrder {
-  template <typename T>
-  bool operator()(const T& a, const T& b) const {
-    if constexpr (std::is_floating_point_v<T>) {
-      if (std::isnan(a) || std::isnan(b)) return !std::isnan(a) && std::isnan(b);
-    }
-    return a < b;
-  }
-};
-
 Status kernel(KernelContext& context) {
-  TESSERA_ASSIGN(const TensorView* input, kernel_input(context, 0));
-  TESSERA_ASSIGN(const Table table, read_table(context.attributes()));
-  TESSERA_ASSIGN(const MutableTensorView output,
-                 context.output(0, table.values.dtype(), input->dims));
-  if (input->dtype != table.keys.dtype())
-    return fail(ErrorCode::kInvalidArgument,
-                fmt::format("LabelEncoder: expected {}, found {}", to_string(table.keys.dtype()),
-                            to_string(input->dtype)));
-  return dispatch(LabelTypes{}, input->dtype, [&](auto key_tag) -> Status {
-    using Key = typename decltype(key_tag)::type;
-    std::map<Key, std::size_t, KeyOrder> rows;  // the last of equal keys wins
-    const auto keys = table.keys.span<Key>();
-    for (std::size_t i = 0; i < keys.size(); ++i) rows.insert_or_assign(keys[i], i);
-    return dispatch(LabelTypes{}, output.dtype, [&](auto value_tag) -> Status {
-      using Value = typename decltype(value_tag)::type;
-      const auto values = table.values.span<Value>();
-      for (std::int64_t i = 0; i < input->numel(); ++i) {
-        const auto row = rows.find(input->as<Key>()[i]);
-        output.as<Value>()[i] =
-            row == rows.end() ? table.fallback.span<Value>()[0] : values[row->second];
-      }
-      return {};
-    });
-  });
+  TESSERA_ASSIGN(const LabelTable table, read_table(context.attributes()));
+  return ml::look_up(context, table, "LabelEncoder");
 }
 
 // Version 1 has a list of strings, whose positions are the numbers, and goes either way.

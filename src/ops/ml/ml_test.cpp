@@ -198,7 +198,7 @@ TEST(TreeEnsemble, SaysWhatDoesNotFit) {
   EXPECT_EQ(error("post_transform", std::int64_t{7}),
             "attribute 'post_transform': expected a number from 0 to 4, found 7");
   EXPECT_EQ(error("n_targets", std::int64_t{0}),
-            "attribute 'n_targets': expected 1 or more, found 0");
+            "attribute 'n_targets': expected 1 to 1048576, found 0");
   auto circle = tree_with("nodes_falsenodeids", Ints{1, 1});
   for (auto& [key, held] : circle)
     if (key == "nodes_falseleafs") held = Ints{0, 0};

@@ -40,6 +40,17 @@ Result<PostTransform> post_transform(std::int64_t number) {
                          fmt::format("expected a number from 0 to 4, found {}", number));
 }
 
+Result<PostTransform> named_post_transform(const Attributes& attributes) {
+  constexpr std::string_view kNames[] = {"NONE", "SOFTMAX", "LOGISTIC", "SOFTMAX_ZERO", "PROBIT"};
+  const std::string name = attributes.get_string("post_transform", "NONE");
+  const auto* const found = std::find(std::begin(kNames), std::end(kNames), name);
+  if (found != std::end(kNames)) return static_cast<PostTransform>(found - std::begin(kNames));
+  return attribute_error("post_transform",
+                         fmt::format("expected 'NONE', 'SOFTMAX', 'LOGISTIC', 'SOFTMAX_ZERO' or "
+                                     "'PROBIT', found '{}'",
+                                     name));
+}
+
 void apply(PostTransform transform, std::span<double> scores) {
   switch (transform) {
     case PostTransform::kNone: return;

@@ -8,6 +8,7 @@
 #include "ops/groups.h"
 #include "ops/infer_util.h"
 #include "ops/kernel_util.h"
+#include "ops/ml/ensemble.h"
 #include "ops/ml/post_transform.h"
 #include "ops/nn/nn_util.h"
 #include "ops/nn/reals.h"
@@ -18,37 +19,11 @@ namespace {
 
 constexpr std::string_view kOp = "TreeEnsemble";
 
-enum class Test : std::uint8_t { kLeq, kLt, kGte, kGt, kEq, kNeq, kMember };
-enum class Fold : std::uint8_t { kAverage, kSum, kMin, kMax };
-
-struct Branch {
-  bool is_leaf = false;
-  std::size_t index = 0;  // of a leaf or of a node
-};
-
-struct Node {
-  std::size_t feature = 0;
-  Test test = Test::kLeq;
-  double split = 0;
-  std::vector<double> members;  // of kMember
-  bool missing_is_true = false;
-  Branch yes, no;
-};
-
-struct Leaf {
-  double weight = 0;
-  std::size_t target = 0;
-};
-
-struct Ensemble {
-  std::vector<Node> nodes;
-  std::vector<Leaf> leaves;
-  std::vector<std::size_t> roots;
-  std::size_t targets = 1;
-  Fold fold = Fold::kSum;
-  ml::PostTransform post = ml::PostTransform::kNone;
-  std::size_t features = 0;  // that the nodes look at: one more than the last one
-};
+using ml::Branch;
+using ml::Ensemble;
+using ml::Fold;
+using ml::Test;
+using ml::TreeNode;
 
 // An attribute with a number for each of `count`; `name` absent: empty.
 Result<std::vector<std::int64_t>> ints_for_each(const Attributes& attributes, const char* name,
@@ -74,7 +49,8 @@ Status read_leaves(const Attributes& attributes, Ensemble& ensemble) {
       return attribute_error(
           "leaf_targetids",
           fmt::format("expected numbers from 0 to {}, found {}", ensemble.targets - 1, targets[i]));
-    ensemble.leaves.push_back({weights[i], static_cast<std::size_t>(targets[i])});
+    ensemble.leaves.push_back({static_cast<std::uint32_t>(i), 1});
+    ensemble.weights.push_back({static_cast<std::uint32_t>(targets[i]), weights[i]});
   }
   return {};
 }
@@ -86,15 +62,16 @@ Status read_members(const Attributes& attributes, Ensemble& ensemble) {
     TESSERA_ASSIGN(members, reals_of(attributes, "membership_values"));
   }
   auto at = members.begin();
-  for (Node& node : ensemble.nodes) {
+  for (TreeNode& node : ensemble.nodes) {
     if (node.test != Test::kMember) continue;
     const auto end = std::find_if(at, members.end(), [](double x) { return std::isnan(x); });
     if (end == members.end())
       return attribute_error("membership_values",
                              "expected a set of values, with a NaN behind it, "
                              "for each node of mode 6, found fewer");
-    node.members.assign(at, end);
-    std::sort(node.members.begin(), node.members.end());
+    node.members = static_cast<std::uint32_t>(ensemble.member_sets.size());
+    ensemble.member_sets.emplace_back(at, end);
+    std::sort(ensemble.member_sets.back().begin(), ensemble.member_sets.back().end());
     at = end + 1;
   }
   return {};
@@ -104,7 +81,7 @@ Result<Branch> branch_of(const char* name, std::int64_t is_leaf, std::int64_t in
                          const Ensemble& ensemble, std::size_t nodes) {
   const std::size_t count = is_leaf != 0 ? ensemble.leaves.size() : nodes;
   if (index >= 0 && index < static_cast<std::int64_t>(count))
-    return Branch{is_leaf != 0, static_cast<std::size_t>(index)};
+    return Branch{is_leaf != 0, static_cast<std::uint32_t>(index)};
   return attribute_error(name, fmt::format("expected numbers below {}, found {}", count, index));
 }
 
@@ -131,15 +108,15 @@ Status read_nodes(const Attributes& attributes, Ensemble& ensemble) {
     if (features[i] < 0 || features[i] > INT32_MAX)
       return attribute_error("nodes_featureids",
                              fmt::format("expected 0 or more, found {}", features[i]));
-    Node node;
-    node.feature = static_cast<std::size_t>(features[i]);
+    TreeNode node;
+    node.feature = static_cast<std::uint32_t>(features[i]);
     node.test = static_cast<Test>(static_cast<int>(modes[i]));
     node.split = splits[i];
     node.missing_is_true = missing[i] != 0;
     TESSERA_ASSIGN(node.yes, branch_of("nodes_truenodeids", yes_leaf[i], yes[i], ensemble, count));
     TESSERA_ASSIGN(node.no, branch_of("nodes_falsenodeids", no_leaf[i], no[i], ensemble, count));
-    ensemble.features = std::max(ensemble.features, node.feature + 1);
-    ensemble.nodes.push_back(std::move(node));
+    ensemble.features = std::max(ensemble.features, std::size_t{node.feature} + 1);
+    ensemble.nodes.push_back(node);
   }
   return read_members(attributes, ensemble);
 }
@@ -147,80 +124,34 @@ Status read_nodes(const Attributes& attributes, Ensemble& ensemble) {
 Result<Ensemble> read_ensemble(const Attributes& attributes) {
   Ensemble ensemble;
   const std::int64_t targets = attributes.get_int("n_targets", 1);
-  if (targets < 1 || targets > INT32_MAX)
-    return attribute_error("n_targets", fmt::format("expected 1 or more, found {}", targets));
+  if (targets < 1 || targets > ml::kMaxTargets)
+    return attribute_error("n_targets",
+                           fmt::format("expected 1 to {}, found {}", ml::kMaxTargets, targets));
   ensemble.targets = static_cast<std::size_t>(targets);
   const std::int64_t fold = attributes.get_int("aggregate_function", 1);
   if (fold < 0 || fold > 3)
     return attribute_error("aggregate_function",
                            fmt::format("expected a number from 0 to 3, found {}", fold));
   ensemble.fold = static_cast<Fold>(fold);
-  TESSERA_ASSIGN(ensemble.post, ml::post_transform(attributes.get_int("post_transform", 0)));
   TESSERA_TRY(read_leaves(attributes, ensemble));
   TESSERA_TRY(read_nodes(attributes, ensemble));
   for (const std::int64_t root : attributes.get_ints("tree_roots")) {
     if (root < 0 || root >= static_cast<std::int64_t>(ensemble.nodes.size()))
       return attribute_error("tree_roots", fmt::format("expected numbers below {}, found {}",
                                                        ensemble.nodes.size(), root));
-    ensemble.roots.push_back(static_cast<std::size_t>(root));
+    ensemble.roots.push_back({false, static_cast<std::uint32_t>(root)});
   }
+  TESSERA_TRY_IN(ml::check_trees(ensemble), std::string(kOp));
   return ensemble;
 }
 
-bool holds(const Node& node, double x) {
-  if (std::isnan(x) && node.missing_is_true) return true;
-  switch (node.test) {
-    case Test::kLeq: return x <= node.split;
-    case Test::kLt: return x < node.split;
-    case Test::kGte: return x >= node.split;
-    case Test::kGt: return x > node.split;
-    case Test::kEq: return x == node.split;
-    case Test::kNeq: return x != node.split;
-    case Test::kMember:
-      return !std::isnan(x) && std::binary_search(node.members.begin(), node.members.end(), x);
-  }
-  return false;
-}
-
-// The leaf that one row comes to; null where the nodes go round in a circle.
-const Leaf* leaf_of(const Ensemble& ensemble, std::size_t root, const double* row) {
-  std::size_t at = root;
-  for (std::size_t steps = 0; steps <= ensemble.nodes.size(); ++steps) {
-    const Node& node = ensemble.nodes[at];
-    const Branch& branch = holds(node, row[node.feature]) ? node.yes : node.no;
-    if (branch.is_leaf) return &ensemble.leaves[branch.index];
-    at = branch.index;
-  }
-  return nullptr;
-}
-
-Status score(const Ensemble& ensemble, const double* row, double* scores) {
-  const std::size_t targets = ensemble.targets;
-  std::vector<bool> reached(targets, false);
-  std::fill_n(scores, targets, 0.0);
-  for (const std::size_t root : ensemble.roots) {
-    const Leaf* leaf = leaf_of(ensemble, root, row);
-    if (leaf == nullptr)
-      return nn::op_error(kOp, fmt::format("the tree of root {} has nodes in a circle", root));
-    double& total = scores[leaf->target];
-    const bool first = !reached[leaf->target];
-    reached[leaf->target] = true;
-    switch (ensemble.fold) {
-      case Fold::kAverage:
-      case Fold::kSum: total += leaf->weight; break;
-      case Fold::kMin: total = first ? leaf->weight : std::min(total, leaf->weight); break;
-      case Fold::kMax: total = first ? leaf->weight : std::max(total, leaf->weight); break;
-    }
-  }
-  if (ensemble.fold == Fold::kAverage)
-    for (std::size_t i = 0; i < targets; ++i)
-      scores[i] /= static_cast<double>(std::max<std::size_t>(1, ensemble.roots.size()));
-  ml::apply(ensemble.post, {scores, targets});
-  return {};
+Result<ml::PostTransform> post_transform_of(const Attributes& attributes) {
+  return ml::post_transform(attributes.get_int("post_transform", 0));
 }
 
 Status infer(InferContext& context) {
   TESSERA_ASSIGN(const Ensemble ensemble, read_ensemble(context.attributes));
+  TESSERA_TRY(post_transform_of(context.attributes).map([](ml::PostTransform) {}));
   TESSERA_TRY(require_rank(context, 0, 2));
   const ValueType& x = context.inputs[0].type;
   const Dim rows = x.shape ? (*x.shape)[0] : context.fresh_symbol("rows");
@@ -231,16 +162,17 @@ Status infer(InferContext& context) {
 Status kernel(KernelContext& context) {
   TESSERA_ASSIGN(const TensorView* input, kernel_input(context, 0));
   TESSERA_ASSIGN(const Ensemble ensemble, read_ensemble(context.attributes()));
-  if (input->dims.size() != 2 || input->dims[1] < static_cast<std::int64_t>(ensemble.features))
-    return nn::op_error(kOp, fmt::format("expected rows of {} features or more, found {}",
-                                         ensemble.features, to_string(input->dims)));
+  TESSERA_ASSIGN(const ml::PostTransform transform, post_transform_of(context.attributes()));
+  TESSERA_TRY_IN(ml::check_rows(ensemble, input->dims), std::string(kOp));
   const auto targets = static_cast<std::int64_t>(ensemble.targets);
   TESSERA_ASSIGN(const MutableTensorView output,
                  context.output(0, input->dtype, {input->dims[0], targets}));
-  const nn::Reals<double> x(*input);
   nn::RealResult<double> y(output);
-  for (std::int64_t row = 0; row < input->dims[0]; ++row)
-    TESSERA_TRY(score(ensemble, x.data() + row * input->dims[1], y.data() + row * targets));
+  ml::score_rows(context, ensemble, *input,
+                 [&](std::int64_t row, std::span<double> scores, std::span<const std::uint8_t>) {
+                   ml::apply(transform, scores);
+                   std::copy(scores.begin(), scores.end(), y.data() + row * targets);
+                 });
   y.finish();
   return {};
 }

@@ -137,6 +137,8 @@ Status constant_of_shape_kernel(KernelContext& context) {
   TESSERA_ASSIGN(const MutableTensorView output, context.output(0, fill.dtype(), dims));
   if (bits_of(fill.dtype()) == 2 || bits_of(fill.dtype()) == 4) {
     const int bits = bits_of(fill.dtype());
+    if (output.numel() == 0) return {};
+    output.as<std::uint8_t>()[output.nbytes() - 1] = 0;  // what no element covers
     for (std::int64_t i = 0; i < output.numel(); ++i)
       packed_set(output.data, i, bits, packed_get(fill.data(), 0, bits));
     return {};

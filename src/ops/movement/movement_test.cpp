@@ -54,6 +54,40 @@ TEST(Transpose, MovesPackedElements) {
   EXPECT_THAT(to_int64_vector(turned.view()), ElementsAre(1, 4, 2, 5, 3, 6));
 }
 
+// Outputs in memory that others have used before, as a plan gives it.
+class UsedMemory final : public KernelContext {
+ public:
+  using KernelContext::KernelContext;
+  [[nodiscard]] std::size_t output_count() const override { return 1; }
+  Result<MutableTensorView> output(std::size_t /*index*/, DType dtype, const Dims& dims) override {
+    bytes_.assign(static_cast<std::size_t>(nbytes(dtype, dims)), 0xFF);
+    return MutableTensorView{dtype, dims, bytes_.data()};
+  }
+  [[nodiscard]] const std::vector<std::uint8_t>& bytes() const { return bytes_; }
+
+ private:
+  std::vector<std::uint8_t> bytes_;
+};
+
+TEST(PackedElements, WhatNoneCoversIsZero) {
+  const Tensor packed = int4s({1, 2, 3});
+  const TensorView view = packed.view();
+  const TensorView* inputs[] = {&view};
+  const Attributes none;
+  UsedMemory turned(none, inputs);
+  ASSERT_TRUE(find_op("", "Transpose")->kernel(turned));
+  EXPECT_EQ(turned.bytes(), (std::vector<std::uint8_t>{0x21, 0x03}));
+
+  const Tensor shape = int64s({3});
+  const TensorView shape_view = shape.view();
+  const TensorView* shapes[] = {&shape_view};
+  Attributes fill;
+  fill.set("value", int4s({5}));
+  UsedMemory filled(fill, shapes);
+  ASSERT_TRUE(find_op("", "ConstantOfShape")->kernel(filled));
+  EXPECT_EQ(filled.bytes(), (std::vector<std::uint8_t>{0x55, 0x05}));
+}
+
 TEST(Concat, JoinsAlongAnAxis) {
   const Tensor column = tensor<float>({2, 1}, {9, 8});
   EXPECT_EQ(values<float>(run_op("Concat", {matrix(), column}, {{"axis", -1}})),

@@ -52,7 +52,7 @@ std::string found_kind(const RunValue* value) {
   if (value == nullptr) return "none";
   if (value->is_tensor())
     return fmt::format("{}{}", to_string(value->tensor.dtype()), to_string(value->tensor.dims()));
-  return value->kind == ValueType::Kind::kSequence ? "a sequence" : "an optional";
+  return std::string(kind_text(value->kind));
 }
 
 Result<const RunValue*> sequence_input(const KernelContext& context, std::size_t index,

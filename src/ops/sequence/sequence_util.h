@@ -29,7 +29,7 @@ ValueType taken_element(const InferContext& context, ValueType element, std::str
 // ---- Kernels
 // -------------------------------------------------------------------------------------------------
 
-// "a sequence", "an optional", "fp32[2, 3]" or "none".
+// "a sequence", "an optional", "a map", "fp32[2, 3]" or "none".
 std::string found_kind(const RunValue* value);
 
 // Input `index`, which must be a sequence. Errors name the operator.

@@ -89,9 +89,10 @@ class MoveKernel final : public LoadedKernel {
       case 2: return make<std::uint16_t>(std::move(tables), threads);
       case 4: return make<std::uint32_t>(std::move(tables), threads);
       case 8: return make<std::uint64_t>(std::move(tables), threads);
+      case 16: return make<Bytes16>(std::move(tables), threads);
       default:
         return fail(ErrorCode::kUnimplemented,
-                    fmt::format("{}: expected elements of 1, 2, 4 or 8 bytes, found {}",
+                    fmt::format("{}: expected elements of 1, 2, 4, 8 or 16 bytes, found {}",
                                 spec_.steps[0].op_type, fill_.size()));
     }
   }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <type_traits>
 
 #include "backends/cpu/run/transpose_simd.h"
 
@@ -48,9 +49,11 @@ void copy_plane(const T* from, T* to, const CopyAxis& rows, std::int64_t row_cou
       copy_run(from + r * rows.from, to + r * rows.to, columns.count);
     return;
   }
-  if (rows.from == 1 && columns.to == 1) {
-    transpose_plane(from, columns.from, to, rows.to, columns.count, row_count);
-    return;
+  if constexpr (!std::is_same_v<T, Bytes16>) {
+    if (rows.from == 1 && columns.to == 1) {
+      transpose_plane(from, columns.from, to, rows.to, columns.count, row_count);
+      return;
+    }
   }
   for (std::int64_t r = 0; r < row_count; ++r)
     for (std::int64_t c = 0; c < columns.count; ++c)
@@ -125,7 +128,8 @@ void StridedCopy::run(const std::byte* source, std::byte* target, std::int64_t u
     case 1: return typed(std::uint8_t{});
     case 2: return typed(std::uint16_t{});
     case 4: return typed(std::uint32_t{});
-    default: return typed(std::uint64_t{});
+    case 8: return typed(std::uint64_t{});
+    default: return typed(Bytes16{});
   }
 }
 

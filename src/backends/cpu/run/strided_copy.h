@@ -13,12 +13,17 @@ struct CopyAxis {
   std::int64_t count = 1, from = 0, to = 0;
 };
 
+// An element of 16 bytes, which is only moved.
+struct Bytes16 {
+  std::uint64_t low = 0, high = 0;
+};
+
 // Every combination of places of the axes is one element, which no other combination writes. Cut
 // into units of independent work of some thousand elements.
 class StridedCopy {
  public:
   // `from`, `to`: the first element on both sides. `zeros`: the target becomes zero, and nothing is
-  // read. Elements of 1, 2, 4 or 8 bytes.
+  // read. Elements of 1, 2, 4, 8 or 16 bytes.
   StridedCopy(std::vector<CopyAxis> axes, std::int64_t from, std::int64_t to,
               std::int64_t element_bytes, bool zeros = false);
 

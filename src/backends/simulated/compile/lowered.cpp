@@ -53,7 +53,8 @@ Status infer_outputs(const ir::WorkItem& item, const ir::Node& node,
     if (value.constant.is_defined()) input.constant = &value.constant;
     input.value = value.known;
   }
-  TESSERA_TRY(node.op->infer(context));
+  // A BitCast, for one, whose operand would be narrower than its result.
+  TESSERA_TRY_IN(node.op->infer(context), node.op->qualified_name());
   for (std::size_t i = 0; i < node.outputs.size(); ++i)
     if (node.outputs[i] != ir::kNoValue) dtypes[node.outputs[i]] = context.outputs[i].dtype;
   return {};

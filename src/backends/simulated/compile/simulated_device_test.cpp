@@ -117,6 +117,26 @@ TEST(SimulatedDevice, APrecisionThatTheOperatorDoesNotTakeIsRefused) {
             "DynamicQuantizeLinear: input 'x': fp16 is not supported by the operator");
 }
 
+TEST(SimulatedDevice, APrecisionThatChangesTheWidthOfABitCastIsRefused) {
+  const BackendGraph graph(
+      "input %x : fp32[2, 5] %t = Neg(%x) %y = BitCast(%t) {to = 6} output %y");
+  EXPECT_EQ(graph.offers(*device_of("")).refusal, "");
+  const Offers offers = graph.offers(*device_of(""), DType::kFp16);
+  EXPECT_TRUE(offers.candidates.empty());
+  EXPECT_EQ(offers.refusal,
+            "BitCast: attribute 'to': expected a dtype of 16 bits as fp16 has, found int32 of 32");
+}
+
+TEST(SimulatedDevice, PackedFloatsHaveLayoutsToo) {
+  const auto device = device_of(R"("layouts": ["nhwc"])");
+  const BackendGraph graph(
+      "input %x : fp32[1, 3, 1, 3] %t = Cast(%x) {to = 23} %y = Identity(%t) output %y");
+  const Offers offers = graph.offers(*device);
+  ASSERT_EQ(offers.candidates.size(), 1U) << offers.refusal;
+  EXPECT_EQ(describe(offers.candidates[0]), "simulated nhwc/fp32 -> nhwc/fp4_e2m1");
+  EXPECT_EQ(graph.run_error(*device, *runner(), offers.candidates[0], kFp32Tolerance), "");
+}
+
 TEST(SimulatedDevice, ResultsHaveTheDtypeThatTheOperatorGives) {
   const auto described = [](const std::string& statements) {
     const auto offers = BackendGraph(statements).offers(*device_of(""), DType::kFp16);
