@@ -1,98 +1,107 @@
 #pragma once
 
-// The groups of the op table, one function for each source file that holds schemas. op_table.cpp
-// lists them all.
+// The groups of the op table, one function for each source file that holds schemas, by folder. This
+// is the one list: a new file of operators has a line here.
 
 #include <vector>
 
 #include "ops/op.h"
 
+#define TESSERA_OP_GROUPS(GROUP)      \
+  /* elementwise/ */                  \
+  GROUP(unary_ops)                    \
+  GROUP(activation_ops)               \
+  GROUP(arithmetic_ops)               \
+  GROUP(variadic_ops)                 \
+  GROUP(logic_ops)                    \
+  GROUP(cast_ops)                     \
+  GROUP(clip_ops)                     \
+  GROUP(identity_ops)                 \
+  GROUP(bit_cast_ops)                 \
+  /* movement/ */                     \
+  GROUP(transpose_ops)                \
+  GROUP(concat_ops)                   \
+  GROUP(slice_ops)                    \
+  GROUP(pad_ops)                      \
+  GROUP(gather_ops)                   \
+  GROUP(scatter_ops)                  \
+  GROUP(repeat_ops)                   \
+  GROUP(rearrange_ops)                \
+  GROUP(generate_ops)                 \
+  GROUP(select_ops)                   \
+  GROUP(cumulative_ops)               \
+  GROUP(random_ops)                   \
+  GROUP(crop_pad_ops)                 \
+  GROUP(tensor_scatter_ops)           \
+  /* shape/ */                        \
+  GROUP(shape_ops)                    \
+  GROUP(reshape_ops)                  \
+  /* reduce/ */                       \
+  GROUP(reduce_ops)                   \
+  GROUP(arg_reduce_ops)               \
+  /* nn/ */                           \
+  GROUP(conv_ops)                     \
+  GROUP(pool_ops)                     \
+  GROUP(normalization_ops)            \
+  GROUP(product_ops)                  \
+  GROUP(resize_ops)                   \
+  GROUP(softmax_ops)                  \
+  GROUP(recurrent_ops)                \
+  GROUP(detection_ops)                \
+  GROUP(attention_ops)                \
+  GROUP(rotary_embedding_ops)         \
+  GROUP(linear_attention_ops)         \
+  GROUP(causal_conv_ops)              \
+  GROUP(deform_conv_ops)              \
+  GROUP(determinant_ops)              \
+  GROUP(grid_ops)                     \
+  GROUP(loss_ops)                     \
+  GROUP(roi_align_ops)                \
+  GROUP(unpool_ops)                   \
+  /* sequence/ */                     \
+  GROUP(sequence_ops)                 \
+  GROUP(sequence_split_ops)           \
+  GROUP(optional_ops)                 \
+  GROUP(text_ops)                     \
+  GROUP(regex_ops)                    \
+  GROUP(tfidf_ops)                    \
+  /* signal/ */                       \
+  GROUP(window_function_ops)          \
+  GROUP(fourier_ops)                  \
+  /* image/ */                        \
+  GROUP(image_decoder_ops)            \
+  /* ml/ */                           \
+  GROUP(label_encoder_ops)            \
+  GROUP(category_mapper_ops)          \
+  GROUP(feature_ops)                  \
+  GROUP(tree_ensemble_ops)            \
+  GROUP(tree_model_ops)               \
+  GROUP(linear_model_ops)             \
+  GROUP(support_vector_ops)           \
+  GROUP(map_ops)                      \
+  /* training/ */                     \
+  GROUP(optimizer_ops)                \
+  /* contrib/ */                      \
+  GROUP(contrib_activation_ops)       \
+  GROUP(contrib_attention_ops)        \
+  GROUP(contrib_fused_ops)            \
+  GROUP(contrib_movement_ops)         \
+  GROUP(contrib_normalization_ops)    \
+  GROUP(contrib_rotary_embedding_ops) \
+  GROUP(block_quantized_ops)          \
+  GROUP(dynamic_quantize_lstm_ops)    \
+  GROUP(group_query_attention_ops)    \
+  GROUP(inverse_ops)                  \
+  GROUP(multi_head_attention_ops)     \
+  GROUP(quantized_elementwise_ops)    \
+  GROUP(quantized_product_ops)        \
+  /* control/ */                      \
+  GROUP(control_ops)
+
 namespace tessera::ops {
 
-// elementwise/
-std::vector<OpSchema> unary_ops();
-std::vector<OpSchema> activation_ops();
-std::vector<OpSchema> arithmetic_ops();
-std::vector<OpSchema> variadic_ops();
-std::vector<OpSchema> logic_ops();
-std::vector<OpSchema> cast_ops();
-std::vector<OpSchema> clip_ops();
-std::vector<OpSchema> identity_ops();
-std::vector<OpSchema> bit_cast_ops();
-
-// movement/
-std::vector<OpSchema> transpose_ops();
-std::vector<OpSchema> concat_ops();
-std::vector<OpSchema> slice_ops();
-std::vector<OpSchema> pad_ops();
-std::vector<OpSchema> gather_ops();
-std::vector<OpSchema> scatter_ops();
-std::vector<OpSchema> repeat_ops();
-std::vector<OpSchema> rearrange_ops();
-std::vector<OpSchema> generate_ops();
-std::vector<OpSchema> select_ops();
-std::vector<OpSchema> cumulative_ops();
-std::vector<OpSchema> random_ops();
-std::vector<OpSchema> crop_pad_ops();
-std::vector<OpSchema> tensor_scatter_ops();
-
-// shape/
-std::vector<OpSchema> shape_ops();
-std::vector<OpSchema> reshape_ops();
-
-// reduce/
-std::vector<OpSchema> reduce_ops();
-std::vector<OpSchema> arg_reduce_ops();
-
-// nn/
-std::vector<OpSchema> conv_ops();
-std::vector<OpSchema> pool_ops();
-std::vector<OpSchema> normalization_ops();
-std::vector<OpSchema> product_ops();
-std::vector<OpSchema> resize_ops();
-std::vector<OpSchema> softmax_ops();
-std::vector<OpSchema> recurrent_ops();
-std::vector<OpSchema> detection_ops();
-std::vector<OpSchema> attention_ops();
-std::vector<OpSchema> rotary_embedding_ops();
-std::vector<OpSchema> linear_attention_ops();
-std::vector<OpSchema> causal_conv_ops();
-std::vector<OpSchema> deform_conv_ops();
-std::vector<OpSchema> determinant_ops();
-std::vector<OpSchema> grid_ops();
-std::vector<OpSchema> loss_ops();
-std::vector<OpSchema> roi_align_ops();
-std::vector<OpSchema> unpool_ops();
-
-// sequence/
-std::vector<OpSchema> sequence_ops();
-std::vector<OpSchema> sequence_split_ops();
-std::vector<OpSchema> optional_ops();
-std::vector<OpSchema> text_ops();
-std::vector<OpSchema> regex_ops();
-std::vector<OpSchema> tfidf_ops();
-
-// signal/
-std::vector<OpSchema> window_function_ops();
-std::vector<OpSchema> fourier_ops();
-
-// image/
-std::vector<OpSchema> image_decoder_ops();
-
-// ml/
-std::vector<OpSchema> label_encoder_ops();
-std::vector<OpSchema> category_mapper_ops();
-std::vector<OpSchema> feature_ops();
-std::vector<OpSchema> tree_ensemble_ops();
-std::vector<OpSchema> tree_model_ops();
-std::vector<OpSchema> linear_model_ops();
-std::vector<OpSchema> support_vector_ops();
-std::vector<OpSchema> map_ops();
-
-// training/
-std::vector<OpSchema> optimizer_ops();
-
-// control/
-std::vector<OpSchema> control_ops();
+#define TESSERA_DECLARE_GROUP(name) std::vector<OpSchema> name();
+TESSERA_OP_GROUPS(TESSERA_DECLARE_GROUP)
+#undef TESSERA_DECLARE_GROUP
 
 }  // namespace tessera::ops

@@ -11,83 +11,9 @@ namespace {
 
 using GroupFn = std::vector<OpSchema> (*)();
 
-constexpr GroupFn kGroups[] = {
-    // elementwise
-    unary_ops,
-    activation_ops,
-    arithmetic_ops,
-    variadic_ops,
-    logic_ops,
-    cast_ops,
-    clip_ops,
-    identity_ops,
-    bit_cast_ops,
-    // movement
-    transpose_ops,
-    concat_ops,
-    slice_ops,
-    pad_ops,
-    gather_ops,
-    scatter_ops,
-    repeat_ops,
-    rearrange_ops,
-    generate_ops,
-    select_ops,
-    cumulative_ops,
-    random_ops,
-    crop_pad_ops,
-    tensor_scatter_ops,
-    // shape
-    shape_ops,
-    reshape_ops,
-    // reduce
-    reduce_ops,
-    arg_reduce_ops,
-    // nn
-    conv_ops,
-    pool_ops,
-    normalization_ops,
-    product_ops,
-    resize_ops,
-    softmax_ops,
-    recurrent_ops,
-    // sequence
-    sequence_ops,
-    sequence_split_ops,
-    optional_ops,
-    text_ops,
-    regex_ops,
-    tfidf_ops,
-    detection_ops,
-    attention_ops,
-    rotary_embedding_ops,
-    linear_attention_ops,
-    causal_conv_ops,
-    deform_conv_ops,
-    determinant_ops,
-    grid_ops,
-    loss_ops,
-    roi_align_ops,
-    unpool_ops,
-    // signal
-    window_function_ops,
-    fourier_ops,
-    // image
-    image_decoder_ops,
-    // ml
-    label_encoder_ops,
-    category_mapper_ops,
-    feature_ops,
-    tree_ensemble_ops,
-    tree_model_ops,
-    linear_model_ops,
-    support_vector_ops,
-    map_ops,
-    // training
-    optimizer_ops,
-    // control
-    control_ops,
-};
+#define TESSERA_LIST_GROUP(name) name,
+constexpr GroupFn kGroups[] = {TESSERA_OP_GROUPS(TESSERA_LIST_GROUP)};
+#undef TESSERA_LIST_GROUP
 
 std::pair<std::string_view, std::string_view> key(const OpSchema& op) {
   return {op.domain, op.name};

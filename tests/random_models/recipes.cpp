@@ -58,6 +58,7 @@ constexpr Untested kUntested[] = {
     {"SequenceInsert", kSequences},
     {"SequenceLength", kSequences},
     {"SequenceMap", kBodies},
+    {"SimplifiedLayerNormalization", "import makes RMSNormalization of it"},
     {"SoftmaxCrossEntropyLoss", kRare},
     {"SplitToSequence", kSequences},
     {"StringConcat", kStrings},

@@ -126,9 +126,8 @@ int turns_at(int body_depth) {
 
 void forget_shapes(std::vector<Carried>& carried, std::span<ValueType> formal) {
   for (std::size_t i = 0; i < carried.size(); ++i) {
-    ValueType tensor = innermost(carried[i].type);
-    tensor.shape.reset();
-    carried[i].type = with_innermost(carried[i].type, std::move(tensor));
+    const DType dtype = innermost(carried[i].type).dtype;
+    carried[i].type = with_innermost(carried[i].type, ValueType::tensor(dtype, std::nullopt));
     formal[i] = carried[i].type;
   }
 }
