@@ -44,10 +44,13 @@ void say_misses(const report::Report& report, bool all) {
 Status run_compile(const CompileArguments& arguments) {
   TESSERA_ASSIGN(const auto options, to_options(*arguments.flags));
   TESSERA_ASSIGN(const auto compiled, compiler::compile(arguments.model, options));
-  if (options.stop_after == compiler::Stage::kEmit)
-    TESSERA_TRY(artefact::write_program(compiled.image, arguments.output));
+  const bool whole = options.stop_after == compiler::Stage::kEmit;
+  if (whole) TESSERA_TRY(artefact::write_program(compiled.image, arguments.output));
   if (arguments.flags->json) {
     answer(report::to_json(compiled.report) + "\n");
+  } else if (!whole) {
+    say(fmt::format("tessera: {}: stopped after stage '{}'; nothing is written", arguments.model,
+                    to_string(options.stop_after)));
   } else if (!arguments.flags->quiet) {
     say(summary(compiled));
     if (!options.cost_table.empty()) say_misses(compiled.report, arguments.flags->verbose);

@@ -23,7 +23,9 @@ class NodeProto;
 
 namespace tessera::importer {
 
-// Limits of expansion: how deep calls may nest, and how many nodes may come of them.
+// Limits of expansion: how deep calls may nest, and how many nodes a model may have once they are
+// expanded (half a dozen times what the largest models in use have; import takes some microseconds
+// for each).
 inline constexpr int kMaxCallDepth = 256;
 inline constexpr std::uint64_t kMaxExpandedNodes = 250'000;
 
@@ -65,6 +67,7 @@ struct Census {
   std::map<std::string, std::size_t>
       operators;                         // nodes by qualified name, each function's nodes once
   std::vector<Unsupported> unsupported;  // one for each operator and version, in order of first use
+  std::uint64_t node_count = 0;  // with functions expanded; at most kMaxExpandedNodes + 1
 };
 
 // Errors: functions that call one another in a circle (named), calls deeper or larger than the

@@ -157,6 +157,15 @@ TEST(Functions, ExpansionIsBounded) {
   EXPECT_THAT(import_error(model), HasSubstr("expands to more than 250000 nodes"));
 }
 
+TEST(Functions, GraphsOfTooManyNodesAreRefused) {
+  OnnxModel model;
+  model.input("x", testing::kFloat, {4});
+  for (std::uint64_t i = 0; i <= kMaxExpandedNodes; ++i)
+    model.node("Relu", {"x"}, {"a value with the number " + std::to_string(i)});
+  model.output("a value with the number 0");
+  EXPECT_EQ(import_error(model), "the graph expands to more than 250000 nodes");
+}
+
 TEST(Functions, CallsNestOnlySoDeep) {
   OnnxModel model = model_with_call();
   for (int level = 0; level < kMaxCallDepth; ++level) {

@@ -31,6 +31,12 @@ Status check_supported(const Census& census) {
   return fail(ErrorCode::kUnimplemented, std::move(text));
 }
 
+Status check_node_count(const Census& census) {
+  if (census.node_count <= kMaxExpandedNodes) return {};
+  return fail(ErrorCode::kResourceExhausted,
+              fmt::format("the graph expands to more than {} nodes", kMaxExpandedNodes));
+}
+
 std::map<std::string, std::string> metadata_of(const ModelFile& file, const OpsetImports& opsets) {
   const onnx::ModelProto& model = *file.model;
   std::map<std::string, std::string> metadata;
@@ -89,6 +95,7 @@ Result<ir::Module> build_module(ModelFile file, ExternalData external,
   TESSERA_ASSIGN(const Library library, Library::of_model(*file.model));
   TESSERA_ASSIGN(const Census census, take_census(*file.model, library));
   TESSERA_TRY(check_supported(census));
+  TESSERA_TRY(check_node_count(census));
   ir::Module module;
   module.name = file.model->graph().name();
   module.metadata = metadata_of(file, library.opsets());

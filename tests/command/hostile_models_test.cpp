@@ -185,6 +185,8 @@ class HostileModels : public ::testing::Test {
   void expect_imported(const std::string& bytes) {
     const auto result = check(bytes);
     EXPECT_EQ(result.exit_code, 0) << result.err.substr(0, 600);
+    EXPECT_NE(result.err.find("stopped after stage 'infer'; nothing is written"), std::string::npos)
+        << result.err.substr(0, 600);
   }
 
   testing::TempDir folder_;

@@ -77,6 +77,8 @@ std::vector<OpSchema> image_decoder_ops() {
   op.infer = infer;
   op.kernel = kernel;
   op.data_dependent_shape = true;
+  op.unspecified =
+      "pictures have at most 2^27 pixels; transparency is dropped; grey is the luma of ITU-R 601";
   return {op};
 }
 
