@@ -351,6 +351,19 @@ TEST(ImportErrors, TypesOfMaps) {
             "input 'z': expected a map with keys of an integer type or strings, found undefined");
   EXPECT_EQ(error(8, {1, 2}),
             "input 'z': expected a map to single elements, found one to int64[1, 2]");
+  OnnxModel zipped;
+  zipped.opset_import("ai.onnx.ml", 1);
+  zipped.input("x", kFloat, {2, 2});
+  zipped.node("ZipMap", {"x"}, {"z"}, "zip", "ai.onnx.ml").ints("classlabels_int64s", {1, 2});
+  auto& output = *zipped.graph().add_output();
+  output.set_name("z");
+  auto& map =
+      *output.mutable_type()->mutable_sequence_type()->mutable_elem_type()->mutable_map_type();
+  map.set_key_type(onnx::TensorProto::STRING);
+  map.mutable_value_type()->mutable_tensor_type()->set_elem_type(kFloat);
+  EXPECT_EQ(import_error(zipped),
+            "node 'zip' (ai.onnx.ml::ZipMap): value 'z': declared seq(map(string, fp32)), inferred "
+            "seq(map(int64, fp32))");
 }
 
 TEST(ImportErrors, DeclaredTypesThatContradict) {

@@ -1,7 +1,7 @@
 #pragma once
 
-// Tensors, sequences, optionals and maps in the protobuf messages of ONNX, and in files that hold one of
-// them (the data of ONNX's backend tests).
+// Tensors, sequences, optionals and maps in the protobuf messages of ONNX, and in files that hold
+// one of them (the data of ONNX's backend tests).
 
 #include <filesystem>
 #include <string_view>

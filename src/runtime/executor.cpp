@@ -147,10 +147,9 @@ Result<const Dims*> Executor::output_dims(std::string_view name) const {
 Result<TensorView> Executor::output(std::string_view name) const {
   TESSERA_ASSIGN(const std::uint32_t buffer, output_buffer(name));
   if (root_->is_loose(buffer) && !root_->value_of(buffer).is_tensor())
-    return fail(
-        ErrorCode::kInvalidArgument,
-        fmt::format("output '{}': expected a tensor, found {}", name,
-                    kind_text(root_->value_of(buffer).kind)));
+    return fail(ErrorCode::kInvalidArgument,
+                fmt::format("output '{}': expected a tensor, found {}", name,
+                            kind_text(root_->value_of(buffer).kind)));
   return TensorView{method().buffers[buffer].tensor.dtype, root_->dims_of(buffer),
                     root_->data_of(buffer)};
 }
