@@ -109,18 +109,25 @@ class BodyInference {
  private:
   using Declared = std::vector<std::pair<ValueType, std::optional<DimTensor>>>;
 
+  // Bodies in the body too: what they are for one type of a state they need not be for the next.
   void restore(std::size_t index) {
-    Graph& body = *node_.bodies[index];
     Declared& declared = declared_[index];
     const bool is_first = declared.empty();
-    for (ValueId id = 0; id < body.value_count(); ++id) {
-      Value& value = body.value(id);
+    std::size_t at = 0;
+    each_value(*node_.bodies[index], [&](Value& value) {
       if (is_first) {
         declared.emplace_back(value.type, value.known);
       } else {
-        std::tie(value.type, value.known) = declared[id];
+        std::tie(value.type, value.known) = declared[at++];
       }
-    }
+    });
+  }
+
+  template <typename Visit>
+  static void each_value(Graph& graph, const Visit& visit) {
+    for (ValueId id = 0; id < graph.value_count(); ++id) visit(graph.value(id));
+    for (const auto& node : graph.nodes())
+      for (const auto& body : node->bodies) each_value(*body, visit);
   }
 
   const GraphScope& scope_;

@@ -292,6 +292,33 @@ TEST_P(ControlFlow, AStateOfUnknownRankGoesThroughALoop) {
   }
 }
 
+// What a branch in the body gives grows with the state that it reads.
+TEST_P(ControlFlow, AStateGrowsThroughABranchInTheBody) {
+  OnnxModel model;
+  model.input("x", kFloat, {1});
+  model.ints("m", {}, {3});
+  auto loop = model.node("Loop", {"m", "", "x"}, {"y"}, "loop");
+  auto& body = loop.graph("body", "b");
+  body_input(body, "i", kInt64, {});
+  body_input(body, "go", kBool, {});
+  set_value(*body.add_input(), "s", kFloat, {});
+  body.mutable_input(2)->mutable_type()->mutable_tensor_type()->clear_shape();
+  OnnxNode branch(body, "If", {"go"}, {"more"}, "choose");
+  auto& then = branch.graph("then_branch", "t");
+  OnnxNode(then, "Neg", {"s"}, {"r"});
+  body_output(then, "r");
+  auto& otherwise = branch.graph("else_branch", "e");
+  OnnxNode(otherwise, "Identity", {"x"}, {"q"});
+  body_output(otherwise, "q");
+  OnnxNode(body, "Concat", {"s", "more"}, {"next"}).integer("axis", 0);
+  body_output(body, "go");
+  body_output(body, "next");
+  model.output("y");
+  Compiled compiled(model, devices());
+  ASSERT_EQ(compiled.run({{"x", floats({1}, {2})}}), "");
+  EXPECT_THAT(compiled.values("y"), ElementsAre(2, -2, -2, 2, -2, 2, 2, -2));
+}
+
 TEST_P(ControlFlow, ConstantTextsComeOut) {
   OnnxModel model;
   model.input("x", kFloat, {1});

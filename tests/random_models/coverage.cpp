@@ -15,9 +15,13 @@ DType key_dtype(const Model& model, const Evaluation& evaluation, const Node& no
   const auto recipe = std::ranges::lower_bound(all_recipes(), node.op->name, {}, &Recipe::op);
   const int key =
       recipe == all_recipes().end() || recipe->op != node.op->name ? 0 : recipe->key_input;
-  const ValueId id = key < 0 ? node.outputs.front() : node.inputs[static_cast<std::size_t>(key)];
+  const auto at = static_cast<std::size_t>(std::max(key, 0));
+  const bool has_key = key >= 0 && at < node.inputs.size() && node.inputs[at] != kOmitted;
+  const auto made =
+      std::ranges::find_if(node.outputs, [](ValueId output) { return output != kOmitted; });
+  const ValueId id = has_key ? node.inputs[at] : *made;
   TESSERA_CHECK(id != kOmitted && static_cast<std::size_t>(id) < model.values.size());
-  return evaluation[static_cast<std::size_t>(id)][0].nominal.dtype();
+  return evaluation[static_cast<std::size_t>(id)][0].dtype();
 }
 
 double share(std::size_t part, std::size_t whole) {
@@ -29,7 +33,7 @@ template <typename Visit>
 void each_attribute(const Visit& visit) {
   for (const Recipe& recipe : all_recipes())
     for (const auto& attribute : ops::find_op("", recipe.op)->attributes)
-      visit(recipe.op, attribute.name);
+      if (attribute.type != ops::AttrType::kGraph) visit(recipe.op, attribute.name);
 }
 
 }  // namespace

@@ -36,11 +36,23 @@ struct Ranks {
 class Draft {
  public:
   explicit Draft(std::uint64_t seed);
-  testing::Random& random() { return random_; }
+  // Of a body of a node of `around`, which outlives it: it reads values of `around`, and what it
+  // makes as an input becomes one of the model.
+  explicit Draft(Draft* around);
+  Draft(const Draft&) = delete;
+  Draft& operator=(const Draft&) = delete;
+  testing::Random& random() { return *random_; }
+  [[nodiscard]] int depth() const { return around_ == nullptr ? 0 : around_->depth() + 1; }
 
   // ---- What is there
   [[nodiscard]] const Tensor& tensor(ValueId id, std::size_t point = 0) const;
-  [[nodiscard]] DType dtype(ValueId id) const { return tensor(id).dtype(); }
+  [[nodiscard]] const AtPoints<Elements>& elements(ValueId id) const {
+    return values_[static_cast<std::size_t>(id)];
+  }
+  [[nodiscard]] DType dtype(ValueId id) const { return tensor(id).dtype(); }  // none where it holds
+  [[nodiscard]] Source source(ValueId id) const {
+    return model_.values[static_cast<std::size_t>(id)].source;
+  }
   [[nodiscard]] std::size_t rank(ValueId id) const { return tensor(id).dims().size(); }
   [[nodiscard]] Sizes sizes(ValueId id) const;
   [[nodiscard]] Size size(ValueId id, std::size_t axis) const { return sizes(id)[axis]; }
@@ -60,6 +72,8 @@ class Draft {
   ValueId input(const Tensor& tensor);
   ValueId ints(const std::vector<std::int64_t>& values);
   ValueId scalar(DType dtype, double value);
+  // An input of the body, with elements that it may have.
+  ValueId formal(const AtPoints<Elements>& elements);
 
   // ---- Operands
   // A value of that dtype, mostly one that is there.
@@ -67,28 +81,56 @@ class Draft {
   // One that broadcasts with `other`; nothing where the result would be too large.
   std::optional<ValueId> partner(ValueId other, DType dtype, Range range = {-1e300, 1e300});
 
+  // A sequence or an optional of that dtype, the last that there is.
+  [[nodiscard]] std::optional<ValueId> holder(ValueType::Kind kind, DType dtype) const;
+  // Sequences and optionals that no node reads.
+  [[nodiscard]] std::vector<ValueId> unread_holders() const;
+
   // Evaluates the node and takes it in; recipes mark outputs that they want by 0. Errors: see
   // evaluate_node.
   Status add(Node node);
   // The last value that came in.
   [[nodiscard]] ValueId newest() const { return static_cast<ValueId>(values_.size() - 1); }
 
-  // The model, with every result that nothing uses among its outputs, and some others.
+  // The model, with every tensor that nothing uses among its outputs, and some others.
   Model finish();
+  // The body, with these outputs.
+  Body finish_body(std::string attribute, std::vector<ValueId> outputs);
 
  private:
   ValueId add_value(Value value, AtPoints<Elements> elements);
+  // Whether recipes can take it: of one rank at both points.
+  [[nodiscard]] bool has_one_rank(ValueId id) const {
+    return tensor(id, 0).dims().size() == tensor(id, 1).dims().size();
+  }
+  ValueId capture(ValueId outside);
+  [[nodiscard]] std::string new_name(const char* kind) const {
+    return prefix_ + kind + std::to_string(values_.size());
+  }
   Tensor drawn(DType dtype, const Dims& dims, Range range);
   [[nodiscard]] std::string symbol_of(const Size& size) const;
 
-  testing::Random random_;
+  Draft* around_ = nullptr;
+  testing::Random own_random_;
+  testing::Random* random_ = nullptr;
+  std::string prefix_;  // of the names in a body
+  int bodies_ = 0;
+  std::vector<std::pair<ValueId, ValueId>> captures_;
   std::map<std::string, Size> symbols_;
   double special_ = 0;  // the chance of an element that is no ordinary number
   Model model_;
   Evaluation values_;
 };
 
-// Elements [low, high] of a dtype; integers are whole.
+// Numbers in a dtype: as Cast has them; words by number as strings; the real parts of complex ones.
 Tensor constant_tensor(DType dtype, const Dims& dims, const std::vector<double>& values);
+
+// Whether elements of the dtype are numbers of one part.
+inline bool has_numbers(DType dtype) {
+  return is_float(dtype) || is_integer(dtype) || dtype == DType::kBool;
+}
+
+// Its elements as numbers; none where it has none.
+std::vector<double> doubles(const Tensor& tensor);
 
 }  // namespace tessera::random_models

@@ -6,6 +6,7 @@
 // element is its tolerance, so that no operator needs one of its own; a result that shaking turns
 // into another one (an index, a rounded number, a comparison at a tie) makes its node unusable.
 
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -16,10 +17,22 @@ namespace tessera::random_models {
 
 inline constexpr std::size_t kShakes = 2;
 
+struct Held;
+
 // One value at one point.
 struct Elements {
   Tensor nominal;
   std::array<Tensor, kShakes> shaken;  // the same storage where shaking has not reached the value
+  std::shared_ptr<const Held> held;    // sequences and optionals: then the tensors are undefined
+
+  [[nodiscard]] DType dtype() const;  // of the tensor, or of those inside
+};
+
+// What a sequence or an optional holds.
+struct Held {
+  ValueType::Kind kind = ValueType::Kind::kSequence;
+  DType dtype = DType::kUndefined;
+  std::vector<Elements> elements;
 };
 
 using Evaluation = std::vector<AtPoints<Elements>>;  // parallel to Model::values
@@ -37,8 +50,8 @@ Result<Evaluation> evaluate(const Model& model);
 std::vector<DType> dtypes_of(const Evaluation& evaluation);
 
 // What is wrong with `found`, in words; empty where nothing is. Results that shaking has not
-// reached must be equal (zeros of either sign are), others lie within four times the spread; all of
-// them with `relative` of their size beside that.
+// reached must be equal (zeros of either sign are), others lie within four times the spread, which
+// is one shake at least; all of them with `relative` of their size beside that.
 std::string difference(const Elements& expected, const TensorView& found, double relative = 0);
 
 }  // namespace tessera::random_models

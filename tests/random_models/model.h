@@ -24,7 +24,8 @@ using AtPoints = std::array<T, kPoints>;
 using ValueId = std::int32_t;
 inline constexpr ValueId kOmitted = -1;
 
-enum class Source : std::uint8_t { kInput, kConstant, kNode };
+// kOuter: in a body, a value of the graph around its node.
+enum class Source : std::uint8_t { kInput, kConstant, kNode, kOuter };
 
 struct Value {
   std::string name;
@@ -33,12 +34,15 @@ struct Value {
   AtPoints<Tensor> elements;         // inputs and constants; equal for constants
 };
 
+struct Body;
+
 struct Node {
   const ops::OpSchema* op = nullptr;
   ops::Attributes attributes;
   std::vector<ValueId> inputs;   // kOmitted where an optional one is left out
   std::vector<ValueId> outputs;  // likewise
   std::string name;
+  std::vector<Body> bodies;
 };
 
 struct Model {
@@ -47,7 +51,16 @@ struct Model {
   std::vector<ValueId> outputs;
 };
 
-// Without nodes whose outputs nobody uses, and without values that nobody uses.
+// A graph that its node runs. Its inputs are its formals, with elements that stand for any call.
+struct Body {
+  std::string attribute;  // "then_branch"
+  Model graph;
+  std::vector<ValueId> formals;
+  std::vector<std::pair<ValueId, ValueId>> captures;  // in the body, in the graph around it
+  std::vector<DType> output_dtypes;
+};
+
+// Without nodes whose outputs nobody uses, and without values that nobody uses, in bodies too.
 Model pruned(const Model& model);
 
 // The ONNX file of the newest opset. `dtypes` of all values, for the types of the outputs.

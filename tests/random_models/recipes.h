@@ -27,9 +27,22 @@ std::span<const Recipe> reduce_recipes();
 std::span<const Recipe> window_recipes();
 std::span<const Recipe> product_recipes();
 std::span<const Recipe> quantized_recipes();
+std::span<const Recipe> sampling_recipes();
+std::span<const Recipe> signal_recipes();
+std::span<const Recipe> task_recipes();
+std::span<const Recipe> text_recipes();
+std::span<const Recipe> held_recipes();
+std::span<const Recipe> body_recipes();
 
 // All of them, sorted by operator.
 const std::vector<Recipe>& all_recipes();
+const Recipe& recipe_of(std::string_view op);
+
+// Tries to add a node of that operator, several times; why the last try failed, or nothing.
+std::string try_recipe(Draft& draft, const Recipe& recipe, DType dtype);
+
+// Adds up to `count` nodes of drawn operators, most of them with `main` as their key dtype.
+void grow(Draft& draft, DType main, std::int64_t count);
 
 // An operator of the table without a recipe, and why.
 struct Untested {
@@ -38,11 +51,14 @@ struct Untested {
 };
 std::span<const Untested> untested_operators();
 
-// The dtypes that models draw.
+// The dtypes that models draw: all.
 inline constexpr std::array kDrawnDtypes = {
-    DType::kFp32,   DType::kFp64,   DType::kFp16,  DType::kBf16,  DType::kInt8,
-    DType::kInt16,  DType::kInt32,  DType::kInt64, DType::kUInt8, DType::kUInt16,
-    DType::kUInt32, DType::kUInt64, DType::kBool};
+    DType::kFp32,        DType::kFp64,    DType::kFp16,        DType::kBf16,      DType::kInt8,
+    DType::kInt16,       DType::kInt32,   DType::kInt64,       DType::kUInt8,     DType::kUInt16,
+    DType::kUInt32,      DType::kUInt64,  DType::kBool,        DType::kFp8E4M3Fn, DType::kFp8E5M2,
+    DType::kFp8E4M3FnUz, DType::kFp8E8M0, DType::kFp8E5M2FnUz, DType::kInt4,      DType::kUInt4,
+    DType::kFp4E2M1,     DType::kInt2,    DType::kUInt2,       DType::kString,    DType::kComplex64,
+    DType::kComplex128};
 
 // Those of them that the recipe's key operand may have.
 std::vector<DType> key_dtypes(const Recipe& recipe);
@@ -77,6 +93,12 @@ T one_of(Draft& draft, std::initializer_list<T> values) {
 }
 inline std::string word(Draft& draft, std::initializer_list<const char*> words) {
   return one_of<const char*>(draft, words);
+}
+// Adds a helper node of one output; its output, or nothing.
+std::optional<ValueId> helper(Draft& draft, const char* op, std::vector<ValueId> inputs,
+                              ops::Attributes attributes = {});
+inline Size number(std::int64_t value) {
+  return {value, value};
 }
 // Some of the axes of `rank` dims, each once, in any order and of either sign.
 std::vector<std::int64_t> some_axes(Draft& draft, std::size_t rank, std::size_t at_least);

@@ -226,7 +226,7 @@ bool gather_nd(Draft& draft, DType dtype, Node& node) {
 }
 
 std::string reduction(Draft& draft, Node& node, DType dtype) {
-  const bool numbers = dtype != DType::kBool;
+  const bool numbers = has_numbers(dtype) && bits_of(dtype) >= 8 && dtype != DType::kBool;
   const std::string how =
       numbers ? word(draft, {"none", "none", "add", "mul", "min", "max"}) : "none";
   if (how != "none" || draft.random().chance(0.3)) node.attributes.set("reduction", how);

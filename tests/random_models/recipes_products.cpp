@@ -17,10 +17,6 @@ std::optional<ValueId> matrix(Draft& draft, DType dtype, Sizes sizes) {
   return draft.weights(dtype, dims);
 }
 
-Size number(std::int64_t value) {
-  return {value, value};
-}
-
 bool matmul(Draft& draft, DType dtype, Node& node) {
   const ValueId a = draft.operand(dtype, {1, 4});
   const Sizes left = draft.sizes(a);

@@ -17,9 +17,10 @@ Parameters parameters(Draft& draft, DType scale_dtype, DType quantized, const Di
   std::vector<double> scales(static_cast<std::size_t>(numel(dims)));
   std::vector<double> zeros(scales.size());
   const bool is_signed = quantized == DType::kInt8 || quantized == DType::kInt16;
+  const std::int64_t most = is_float(quantized) ? 0 : bits_of(quantized) == 2 ? 1 : 7;
   for (double& scale : scales) scale = draft.random().real(0.02, 0.2);
   for (double& zero : zeros)
-    zero = static_cast<double>(draft.random().integer(is_signed ? -4 : 0, 8));
+    zero = static_cast<double>(draft.random().integer(is_signed ? -4 : 0, most));
   return {draft.constant(constant_tensor(scale_dtype, dims, scales)),
           draft.constant(constant_tensor(quantized, dims, zeros))};
 }
@@ -45,7 +46,11 @@ Dims parameter_dims(Draft& draft, Node& node, ValueId x) {
 
 bool quantize(Draft& draft, DType dtype, Node& node) {
   const ValueId x = draft.operand(dtype, {0, 4});
-  const DType to = one_of(draft, {DType::kInt8, DType::kUInt8, DType::kInt16, DType::kUInt16});
+  const DType to =
+      one_of(draft, {DType::kInt8, DType::kInt8, DType::kUInt8, DType::kUInt8, DType::kInt16,
+                     DType::kUInt16, DType::kInt4, DType::kUInt4, DType::kInt2, DType::kUInt2,
+                     DType::kFp8E4M3Fn, DType::kFp8E4M3FnUz, DType::kFp8E5M2, DType::kFp8E5M2FnUz,
+                     DType::kFp4E2M1});
   const bool wide = dtype == DType::kInt32 || dtype == DType::kFp64;  // no scale has these
   const Parameters made =
       parameters(draft, wide ? DType::kFp32 : dtype, to, parameter_dims(draft, node, x));
@@ -78,10 +83,6 @@ bool dynamic_quantize(Draft& draft, DType dtype, Node& node) {
 
 DType any_byte(Draft& draft) {
   return one_of(draft, {DType::kInt8, DType::kUInt8});
-}
-
-Size number(std::int64_t value) {
-  return {value, value};
 }
 
 // [rows, depth] or [2, rows, depth] of bytes with a fixed depth.

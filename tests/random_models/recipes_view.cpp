@@ -8,20 +8,6 @@
 namespace tessera::random_models {
 namespace {
 
-// Adds a helper node; its output, or nothing.
-std::optional<ValueId> helper(Draft& draft, const char* op, std::vector<ValueId> inputs,
-                              ops::Attributes attributes = {}) {
-  Node node;
-  node.op = ops::find_op("", op);
-  node.inputs = std::move(inputs);
-  node.attributes = std::move(attributes);
-  node.outputs = {0};
-  ValueId made = kOmitted;
-  if (!draft.add(std::move(node))) return std::nullopt;
-  made = draft.newest();
-  return made;
-}
-
 // The sizes of `x` as the model computes them, from axis `from` to `to`.
 std::optional<ValueId> shape_of(Draft& draft, ValueId x, std::size_t from, std::size_t to) {
   ops::Attributes attributes;
@@ -160,14 +146,19 @@ Tensor single(Draft& draft, DType dtype, const Dims& dims) {
 
 bool constant(Draft& draft, DType dtype, Node& node) {
   const auto kind = draft.random().integer(0, 4);
+  const bool words = dtype == DType::kString;
   if (dtype == DType::kInt64 && kind == 0) {
     node.attributes.set("value_int", draft.random().integer(-3, 3));
   } else if (dtype == DType::kInt64 && kind == 1) {
     node.attributes.set("value_ints", std::vector<std::int64_t>{1, 2, 3});
-  } else if (dtype == DType::kFp32 && kind == 2) {
+  } else if (dtype == DType::kFp32 && kind < 2) {
     node.attributes.set("value_float", static_cast<float>(draft.random().real(-1, 1)));
-  } else if (dtype == DType::kFp32 && kind == 3) {
+  } else if (dtype == DType::kFp32 && kind < 4) {
     node.attributes.set("value_floats", draft.random().floats(3));
+  } else if (words && kind < 2) {
+    node.attributes.set("value_string", std::string("Ab c"));
+  } else if (words && kind == 2) {
+    node.attributes.set("value_strings", std::vector<std::string>{"a", "", "x,y"});
   } else {
     node.attributes.set("value",
                         single(draft, dtype, draft.random().chance(0.5) ? Dims{} : Dims{2, 3}));

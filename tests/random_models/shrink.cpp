@@ -5,7 +5,6 @@
 #include <set>
 
 #include "base/error.h"
-#include "base/float_convert.h"
 #include "random_models/draft.h"
 
 namespace tessera::random_models {
@@ -14,7 +13,8 @@ namespace {
 // The reference takes defaults where an import asks for the attribute.
 bool has_required_attributes(const Node& node) {
   return std::ranges::all_of(node.op->attributes, [&](const ops::FormalAttr& attribute) {
-    return !attribute.required || node.attributes.has(attribute.name);
+    return !attribute.required || attribute.type == ops::AttrType::kGraph ||
+           node.attributes.has(attribute.name);
   });
 }
 
@@ -91,6 +91,9 @@ class Shrinker {
   // that an input can have.
   bool make_input(Model& candidate, ValueId id) const {
     const auto& elements = evaluation_[static_cast<std::size_t>(id)];
+    if (elements[0].held != nullptr ||
+        elements[0].nominal.dims().size() != elements[1].nominal.dims().size())
+      return false;
     Value& value = value_of(candidate, id);
     value.source = Source::kInput;
     value.elements = {elements[0].nominal, elements[1].nominal};
@@ -122,6 +125,7 @@ class Shrinker {
 
   [[nodiscard]] bool same_type(ValueId a, ValueId b) const {
     for (std::size_t point = 0; point < kPoints; ++point) {
+      if (evaluation_[static_cast<std::size_t>(a)][point].held != nullptr) return false;
       const Tensor& x = evaluation_[static_cast<std::size_t>(a)][point].nominal;
       const Tensor& y = evaluation_[static_cast<std::size_t>(b)][point].nominal;
       if (x.dtype() != y.dtype() || x.dims() != y.dims()) return false;
@@ -138,7 +142,15 @@ class Shrinker {
         if (in == kOmitted || !same_type(in, out)) continue;
         Model candidate = model_;
         candidate.nodes.erase(candidate.nodes.begin() + static_cast<std::ptrdiff_t>(i));
-        for (Node& node : candidate.nodes) std::ranges::replace(node.inputs, out, in);
+        for (Node& node : candidate.nodes) {
+          std::ranges::replace(node.inputs, out, in);
+          for (Body& body : node.bodies)
+            for (auto& capture : body.captures)
+              if (capture.second == out) {
+                capture.second = in;
+                value_of(body.graph, capture.first).name = value_of(candidate, in).name;
+              }
+        }
         std::erase(candidate.outputs, out);
         if (!take(candidate)) continue;
         smaller = true;
@@ -203,12 +215,11 @@ class Shrinker {
     for (std::size_t d = axis + 1; d < dims.size(); ++d) inner *= dims[d];
     const std::int64_t before = dims[axis];
     dims[axis] = size;
-    Tensor wide = *Tensor::zeros(DType::kFp64, tensor.dims());
-    cast_elements(tensor.view(), wide.mutable_view(), true);
+    if (!has_numbers(tensor.dtype())) return *Tensor::zeros(tensor.dtype(), dims);
+    const std::vector<double> all = doubles(tensor);
     std::vector<double> kept;
     for (std::int64_t i = 0; i < tensor.numel(); ++i)
-      if (i / inner % before < size)
-        kept.push_back(wide.span<double>()[static_cast<std::size_t>(i)]);
+      if (i / inner % before < size) kept.push_back(all[static_cast<std::size_t>(i)]);
     return constant_tensor(tensor.dtype(), dims, kept);
   }
 
@@ -259,12 +270,11 @@ class Shrinker {
       if (model_.values[id].source == Source::kNode || simplified_.contains(model_.values[id].name))
         continue;
       simplified_.insert(model_.values[id].name);
+      if (!has_numbers(model_.values[id].elements[0].dtype())) continue;
       for (const bool ones : {true, false}) {
         Model candidate = model_;
         for (Tensor& tensor : candidate.values[id].elements) {
-          Tensor wide = *Tensor::zeros(DType::kFp64, tensor.dims());
-          cast_elements(tensor.view(), wide.mutable_view(), true);
-          std::vector<double> values(wide.span<double>().begin(), wide.span<double>().end());
+          std::vector<double> values = doubles(tensor);
           for (double& value : values) value = ones ? 1 : std::round(value * 2) / 2;
           tensor = constant_tensor(tensor.dtype(), tensor.dims(), values);
         }

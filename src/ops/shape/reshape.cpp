@@ -105,6 +105,10 @@ Result<std::optional<Shape>> reshaped(const InferContext& context, const std::ve
       left[d] = Dim(1);
     }
   }
+  const bool has_zero =
+      std::ranges::any_of(target, [](const Dim& dim) { return dim.constant().value_or(-1) == 0; });
+  if (deduced && allow_zero && has_zero)
+    return input_error(context, 1, "expected no 0 beside a -1 where 'allowzero' is 1, found one");
   if (!from) {
     if (deduced) shape[*deduced] = context.fresh_symbol("reshape");
     return std::optional(std::move(shape));
@@ -138,11 +142,11 @@ Status infer_reshape(InferContext& context) {
 
 // What -1 stands for. Where the others hold a 0 it is what is left when dims that stay as they are
 // (a 0 in `target`) cancel: the same that inference says for every size.
-std::int64_t deduced_size(const Dims& from, const Dims& target, const Dims& dims, bool allow_zero) {
+std::int64_t deduced_size(const Dims& from, const Dims& target, const Dims& dims) {
   std::int64_t total = 1;
   std::int64_t others = 1;
   for (std::size_t d = 0; d < std::max(from.size(), target.size()); ++d) {
-    const bool stays = d < target.size() && target[d] == 0 && !allow_zero;
+    const bool stays = d < target.size() && target[d] == 0;
     if (!stays && d < from.size()) total *= from[d];
     if (!stays && d < target.size()) others *= dims[d];
   }
@@ -172,10 +176,12 @@ Status reshape_kernel(KernelContext& context) {
     }
   }
   const auto others = checked_numel(dims);
-  if (!others) return mismatch();
+  // A 0 that is a size leaves open what the -1 is, so ONNX has none of them beside each other.
+  const bool is_open = deduced && allow_zero && std::ranges::count(target, 0) > 0;
+  if (!others || is_open) return mismatch();
   if (deduced)
-    dims[*deduced] = *others == 0 ? deduced_size(input->dims, target, dims, allow_zero)
-                                  : input->numel() / *others;
+    dims[*deduced] =
+        *others == 0 ? deduced_size(input->dims, target, dims) : input->numel() / *others;
   const auto total = checked_numel(dims);
   if (!total || *total != input->numel()) return mismatch();
   return copy_as(context, dims);

@@ -48,6 +48,14 @@ TEST(Reshape, ReplacesZeroAndMinusOne) {
             "Reshape: 2 elements of [2] do not fit shape [1, 0]");
 }
 
+TEST(Reshape, RefusesAMinusOneBesideASizeOfZero) {
+  EXPECT_EQ(op_error("Reshape", {zeros({0, 1, 1}), int64s({0, 1, -1})}, {{"allowzero", 1}}),
+            "Reshape: 0 elements of [0, 1, 1] do not fit shape [0, 1, -1]");
+  EXPECT_EQ(
+      infer_text("Reshape", {typed("fp32[n, 3]"), known(int64s({0, -1}))}, {{"allowzero", 1}}),
+      "input 'shape': expected no 0 beside a -1 where 'allowzero' is 1, found one");
+}
+
 // The kernel at size 0 and inference for every size say the same of -1.
 TEST(Reshape, DimsThatStayCancelWhereTheyAreZero) {
   EXPECT_EQ(run_op("Reshape", {zeros({0, 3}), int64s({0, -1})}).dims(), (Dims{0, 3}));

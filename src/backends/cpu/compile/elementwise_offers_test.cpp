@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <limits>
 
 #include "backends/cpu/compile/kernel_check.h"
 
@@ -24,6 +25,14 @@ TEST_P(Unary, MatchesReference) {
   const auto x = bench.input("x", {Dim::symbol("n"), 11, 9, 7});
   bench.output(bench.op(op, {x}));
   EXPECT_EQ(bench.check({{"n", 1}}, {{{"n", 1}}, {{"n", 60}}}, 2e-6), 3U);
+}
+
+// NaN stays NaN, and what the operator makes of it otherwise is what the reference makes.
+TEST_P(Unary, NaNsGoThrough) {
+  Bench bench;
+  bench.low = bench.high = std::numeric_limits<float>::quiet_NaN();
+  bench.output(bench.op(GetParam(), {bench.input("x", {2, 11, 9, 7})}));
+  EXPECT_EQ(bench.check(2e-6), 3U);
 }
 
 INSTANTIATE_TEST_SUITE_P(Ops, Unary,
@@ -138,6 +147,20 @@ TEST(ScalarOps, IntegersCompareAndChoose) {
       bench.output(
           bench.op(op, {bench.input("x", {3, 1, 50}, dtype), bench.input("y", {4, 1}, dtype)}));
       EXPECT_EQ(bench.check(0), 1U) << op;
+    }
+  }
+}
+
+TEST(ScalarOps, NansOfEitherSideGoThrough) {
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  const Tensor y = Tensor::of<double>(DType::kFp64, {2}, std::vector<double>{nan, 1});
+  for (const char* op : {"Min", "Max"}) {
+    for (const bool first : {false, true}) {
+      Bench bench;
+      const auto x = bench.input("x", {3, 2}, DType::kFp64);
+      const auto other = bench.constant("y", y);
+      bench.output(first ? bench.op(op, {other, x}) : bench.op(op, {x, other}));
+      EXPECT_EQ(bench.check(0), 1U) << op << first;
     }
   }
 }

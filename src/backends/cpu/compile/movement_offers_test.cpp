@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include "backends/cpu/compile/kernel_check.h"
+#include "backends/cpu/run/kernels.h"
 
 namespace tessera::backends::cpu {
 namespace {
@@ -46,6 +47,25 @@ TEST(Concat, OddChannelsAreNotBlocked) {
                          bench.random_constant("c", {1, 2, 30, 30})},
                         attributes({{"axis", std::int64_t{1}}})));
   EXPECT_EQ(bench.check(0), 1U);
+}
+
+// What the sizes of the run say may not be what the plan took for granted.
+TEST(Concat, PartsThatDoNotFitAreAnError) {
+  artefact::KernelSpec spec;
+  spec.kernel = "cpu.concat";
+  spec.inputs = {{DType::kUInt8, {}, {1, 4}}, {DType::kUInt8, {}, {Dim::symbol("n"), 5}}};
+  spec.outputs = {{DType::kUInt8, {}, {1, 9}}};
+  spec.steps = {{"", "Concat", attributes({{"axis", std::int64_t{1}}}), {0, 1}, 1}};
+  const auto kernel = load_concat(spec, {});
+  ASSERT_TRUE(kernel) << kernel.error().to_string();
+  const auto error = [&](const Dims& second, const Dims& whole) {
+    const auto instance = (*kernel)->instantiate({{{1, 4}, second}, {whole}}, 1);
+    return instance ? std::string() : instance.error().to_string();
+  };
+  EXPECT_EQ(error({1, 5}, {1, 9}), "");
+  EXPECT_EQ(error({2, 5}, {1, 9}), "cpu.concat: expected a part of 1x9 along axis 1, found 2x5");
+  EXPECT_EQ(error({1, 5}, {1, 8}),
+            "cpu.concat: expected parts that add up to 8 along axis 1, found 9");
 }
 
 TEST(Split, EqualAndUnequalParts) {
@@ -165,6 +185,19 @@ TEST(Resize, NearestByScalesAndLinearBySizes) {
         attributes({{"mode", std::string("linear")},
                     {"coordinate_transformation_mode", std::string(coordinates)}})));
     EXPECT_EQ(bench.check(1e-5), 3U) << coordinates;
+  }
+}
+
+// 7.5 rows of 6: the corners are those of 7.5.
+TEST(Resize, NearestByScalesThatGiveNoWholeSize) {
+  const auto scales = Tensor::of<float>(DType::kFp32, {4}, std::vector<float>{1, 1, 1.25F, 0.45F});
+  for (const char* coordinates : {"asymmetric", "half_pixel", "align_corners", "pytorch_half_pixel",
+                                  "half_pixel_symmetric"}) {
+    Bench bench;
+    bench.output(bench.op(
+        "Resize", {bench.input("x", {2, 9, 6, 8}), ir::kNoValue, bench.constant("s", scales)},
+        attributes({{"coordinate_transformation_mode", std::string(coordinates)}})));
+    EXPECT_EQ(bench.check(0), 3U) << coordinates;
   }
 }
 

@@ -246,6 +246,12 @@ const float* AttentionInstance::whole(std::size_t input, std::size_t past, std::
   return to;
 }
 
+// Adds minus infinity, which leaves a NaN one.
+void hide(float* scores, std::int64_t count) {
+  run_simd(SimdOp::kScaleShift, scores, nullptr, scores, static_cast<std::size_t>(count), 1,
+           -HUGE_VALF);
+}
+
 // Adds the mask and what is not seen; whether every key is masked.
 bool AttentionInstance::add_mask(const Job& job, std::int64_t row, float* scores,
                                  const ExecuteArgs& args) const {
@@ -259,12 +265,12 @@ bool AttentionInstance::add_mask(const Job& job, std::int64_t row, float* scores
     const std::byte* mask = operand(ops::nn::kAttentionMask, args);
     if (mask_is_bool_) {
       for (std::int64_t key = 0; key < seen; ++key)
-        if (mask[at + key] == std::byte{0}) scores[key] = -HUGE_VALF;
+        if (mask[at + key] == std::byte{0}) scores[key] -= HUGE_VALF;
     } else {
       run_simd(SimdOp::kAdd, scores, floats(mask) + at, scores, static_cast<std::size_t>(seen), 0,
                0);
     }
-    std::fill(scores + seen, scores + total_, -HUGE_VALF);
+    hide(scores + seen, total_ - seen);
     if (nan_rows_ != ops::nn::kMaskedRowsAreZero) return false;
     bool masked = true;
     for (std::int64_t key = 0; key < seen && masked; ++key)
@@ -272,7 +278,7 @@ bool AttentionInstance::add_mask(const Job& job, std::int64_t row, float* scores
           mask_is_bool_ ? mask[at + key] == std::byte{0} : floats(mask)[at + key] == -HUGE_VALF;
     return masked;
   }
-  std::fill(scores + seen, scores + total_, -HUGE_VALF);
+  hide(scores + seen, total_ - seen);
   return seen <= 0;
 }
 

@@ -75,9 +75,29 @@ struct Parts {
   std::vector<Part> parts;
 };
 
+// Sizes that only the run decides may contradict each other.
+Status check_parts(const artefact::KernelSpec& spec, std::size_t axis, const Dims& whole,
+                   const std::vector<Dims>& parts) {
+  std::int64_t total = 0;
+  for (const Dims& part : parts) {
+    Dims fitting = whole;
+    if (part.size() == whole.size()) fitting[axis] = part[axis];
+    if (part != fitting)
+      return fail(ErrorCode::kInvalidArgument,
+                  fmt::format("{}: expected a part of {} along axis {}, found {}", spec.kernel,
+                              to_string(whole), axis, to_string(part)));
+    total += part[axis];
+  }
+  if (total == whole[axis]) return {};
+  return fail(ErrorCode::kInvalidArgument,
+              fmt::format("{}: expected parts that add up to {} along axis {}, found {}",
+                          spec.kernel, whole[axis], axis, total));
+}
+
 Result<Parts> parts_of(const artefact::KernelSpec& spec, const Layout& layout, DType dtype,
-                       std::size_t axis, const std::vector<Dims>& dims,
+                       std::size_t axis, const Dims& whole, const std::vector<Dims>& dims,
                        const std::vector<std::int32_t>& operands) {
+  TESSERA_TRY(check_parts(spec, axis, whole, dims));
   Parts result;
   const std::int64_t block = axis == 1 ? channel_block_of(layout) : 1;
   for (std::size_t i = 0; i < dims.size(); ++i) {
@@ -110,8 +130,8 @@ class ConcatKernel final : public LoadedKernel {
                           : *constant_dims(spec_.constants[ref.index].shape));
     }
     const auto& out = spec_.outputs[0];
-    TESSERA_ASSIGN(auto parts,
-                   parts_of(spec_, out.layout, out.dtype, axis_, sizes, spec_.steps[0].inputs));
+    TESSERA_ASSIGN(auto parts, parts_of(spec_, out.layout, out.dtype, axis_, dims.outputs[0], sizes,
+                                        spec_.steps[0].inputs));
     const std::int64_t chunks = chunk_count(parts.outer * parts.row, kGrainBytes, threads);
     return chunked(chunks, [this, parts = std::move(parts)](const ExecuteArgs& args, std::int64_t i,
                                                             std::int64_t count, std::byte*) {
@@ -153,7 +173,8 @@ class SplitKernel final : public LoadedKernel {
     for (std::size_t i = 0; i < dims.outputs.size(); ++i)
       results.push_back(static_cast<std::int32_t>(i));
     const auto& in = spec_.inputs[0];
-    TESSERA_ASSIGN(auto parts, parts_of(spec_, in.layout, in.dtype, axis_, dims.outputs, results));
+    TESSERA_ASSIGN(auto parts, parts_of(spec_, in.layout, in.dtype, axis_, dims.inputs[0],
+                                        dims.outputs, results));
     return chunked(1, [parts = std::move(parts)](const ExecuteArgs& args, std::int64_t,
                                                  std::int64_t, std::byte*) {
       for (std::int64_t row = 0; row < parts.outer; ++row) {

@@ -42,7 +42,9 @@ std::string isa_name() {
   return "sse41";
 }
 
-std::string processor_name() {
+namespace {
+
+std::string read_processor_name() {
   std::array<unsigned, 12> words{};
   unsigned highest = __get_cpuid_max(0x80000000U, nullptr);
   if (highest < 0x80000004U) return "unknown";
@@ -55,6 +57,14 @@ std::string processor_name() {
   std::string name = text.data();
   name.erase(0, name.find_first_not_of(' '));
   name.erase(name.find_last_not_of(' ') + 1);
+  return name;
+}
+
+}  // namespace
+
+// Read once: the instruction leaves a virtual machine, which takes its time.
+std::string processor_name() {
+  static const std::string name = read_processor_name();
   return name;
 }
 

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstring>
 #include <iterator>
+#include <limits>
 
 #include "backends/cpu/run/cpu_features.h"
 
@@ -114,7 +115,7 @@ void run_activation(SimdOp op, const float* a, float* y, std::size_t n, float al
       });
     case SimdOp::kThresholdedRelu:
       return map1(a, y, n,
-                  [=](V x) HWY_ATTR { return hn::IfThenElseZero(hn::Gt(x, constant(alpha)), x); });
+                  [=](V x) HWY_ATTR { return hn::IfThenZeroElse(hn::Le(x, constant(alpha)), x); });
     case SimdOp::kElu: return map1(a, y, n, [=](V x) HWY_ATTR { return elu(x, alpha, 1); });
     case SimdOp::kSelu: return map1(a, y, n, [=](V x) HWY_ATTR { return elu(x, alpha, beta); });
     case SimdOp::kCelu:
@@ -201,12 +202,19 @@ void run(SimdOp op, const float* a, const float* b, float* y, std::size_t n, flo
   }
 }
 
+// NaN where one is there; looked for beside the maximum, which would have to wait for it.
 float max_of(const float* x, std::size_t count) {
   const D d;
   const std::size_t lanes = hn::Lanes(d);
   V best = constant(-HUGE_VALF);
+  auto nans = hn::IsNaN(best);
   std::size_t i = 0;
-  for (; i + lanes <= count; i += lanes) best = hn::Max(best, hn::LoadU(d, x + i));
+  for (; i + lanes <= count; i += lanes) {
+    const V next = hn::LoadU(d, x + i);
+    nans = hn::Or(nans, hn::IsNaN(next));
+    best = hn::Max(best, next);
+  }
+  if (!hn::AllFalse(d, nans)) return std::numeric_limits<float>::quiet_NaN();
   float result = hn::GetLane(hn::MaxOfLanes(d, best));
   for (; i < count; ++i) result = x[i] > result || std::isnan(x[i]) ? x[i] : result;
   return result;

@@ -136,31 +136,34 @@ class ResizeKernel final : public LoadedKernel {
 std::vector<ResizePlan::Tap> ResizePlan::taps(std::size_t d, std::int64_t in,
                                               std::int64_t out) const {
   std::vector<Tap> result;
-  const double scale = scales.empty() ? static_cast<double>(out) / static_cast<double>(in)
-                                      : static_cast<double>(scales[d]);
-  const auto last = static_cast<double>(in - 1);
+  const auto size = static_cast<float>(in);
+  const float scale = scales.empty() ? static_cast<float>(out) / size : scales[d];
+  const float length = scales.empty() ? static_cast<float>(out) : size * scale;
+  const float last = size - 1;
+  // In fp32 and in the order of the reference: ties of the nearest modes hang on it. Corners are
+  // those of the scaled size, which need not be whole.
   for (std::int64_t o = 0; o < out; ++o) {
-    const auto x = static_cast<double>(o);
-    double at = (x + 0.5) / scale - 0.5;  // half_pixel
+    const auto x = static_cast<float>(o);
+    float at = (x + 0.5F) / scale - 0.5F;  // half_pixel
     if (coordinates == "asymmetric") at = x / scale;
-    if (coordinates == "align_corners") at = out == 1 ? 0 : x * last / static_cast<double>(out - 1);
+    if (coordinates == "align_corners") at = length != 1 ? x * last / (length - 1) : 0;
     if (coordinates == "pytorch_half_pixel" && out == 1) at = 0;
     if (coordinates == "half_pixel_symmetric") {
-      const double centre = static_cast<double>(in) / 2;
-      at += centre * (1 - static_cast<double>(out) / (scale * static_cast<double>(in)));
+      const float adjustment = static_cast<float>(out) / (scale * size);
+      at = size / 2 * (1 - adjustment) + (x + 0.5F) / scale - 0.5F;
     }
     Tap tap;
     if (linear) {
-      at = std::clamp(at, 0.0, last);
+      at = std::clamp(at, 0.0F, last);
       tap.low = static_cast<std::int64_t>(std::floor(at));
       tap.high = std::min(tap.low + 1, in - 1);
-      tap.share = static_cast<float>(at - std::floor(at));
+      tap.share = at - std::floor(at);
     } else {
-      double index = std::ceil(at - 0.5);  // round_prefer_floor
-      if (nearest == "round_prefer_ceil") index = std::floor(at + 0.5);
+      float index = std::ceil(at - 0.5F);  // round_prefer_floor
+      if (nearest == "round_prefer_ceil") index = std::floor(at + 0.5F);
       if (nearest == "floor") index = std::floor(at);
       if (nearest == "ceil") index = std::ceil(at);
-      tap.low = tap.high = static_cast<std::int64_t>(std::clamp(index, 0.0, last));
+      tap.low = tap.high = static_cast<std::int64_t>(std::clamp(index, 0.0F, last));
     }
     result.push_back(tap);
   }

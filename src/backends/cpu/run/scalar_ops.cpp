@@ -91,17 +91,21 @@ struct Mod {  // the sign of the divisor
     }
   }
 };
+// A NaN on either side is the result.
 template <typename T>
 struct Min {
-  T operator()(T a, T b) const { return b < a ? b : a; }
+  T operator()(T a, T b) const { return b < a || b != b ? b : a; }
 };
 template <typename T>
 struct Max {
-  T operator()(T a, T b) const { return a < b ? b : a; }
+  T operator()(T a, T b) const { return a < b || b != b ? b : a; }
 };
 template <typename T>
 struct Neg {
-  T operator()(T a) const { return Sub<T>{}(0, a); }
+  T operator()(T a) const {
+    if constexpr (std::is_floating_point_v<T>) return -a;  // 0 - 0 has the other sign
+    return Sub<T>{}(0, a);
+  }
 };
 template <typename T>
 struct Abs {

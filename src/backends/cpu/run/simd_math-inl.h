@@ -33,11 +33,12 @@ HWY_INLINE V at_most(V x, float high) {
   return hn::Min(constant(high), x);
 }
 
-// exp that overflows to infinity instead of to garbage.
+// exp that overflows to infinity instead of to garbage. hn::Exp has 0 for a NaN, which goes the way
+// of what is too large: either plus infinity is what it gives.
 HWY_INLINE V exp_of(V x) {
   const D d;
   const V bounded = hn::Exp(d, at_most(x, 88.7F));
-  return hn::IfThenElse(hn::Gt(x, constant(88.72283F)), constant(HUGE_VALF), bounded);
+  return hn::IfThenElse(hn::Le(x, constant(88.72283F)), bounded, hn::Add(x, constant(HUGE_VALF)));
 }
 
 HWY_INLINE V sigmoid(V x) {
