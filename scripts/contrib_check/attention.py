@@ -1,7 +1,8 @@
 """Attention in all its forms, with masks, caches, positions."""
 
 import numpy as np
-from case import Case, Input
+from case import HALF, Case, Input
+from engines import expected_outputs
 
 
 def reals(rng, *shape):
@@ -39,6 +40,11 @@ def merged(rng):
                 None if mask is None else Input(mask, dims=["b", "s", "s"][: mask.ndim] if label != "keys" else ["b", "s"]),
             ]
             yield Case("Attention", f"{label}_causal{causal}", inputs, {"num_heads": n, "unidirectional": causal})
+    halves = [one.astype(np.float16) for one in (reals(rng, b, s, d), reals(rng, d, 3 * n * h), reals(rng, 3 * n * h))]
+    wide = [one.astype(np.float32) for one in halves]
+    case = Case("Attention", "fp16", [*halves, masks(rng, b, s, s)["keys"]], {"num_heads": n}, tolerance=HALF)
+    case.expected = lambda: [expected_outputs(Case("Attention", "wide", [*wide, case.inputs[3]], case.attributes))[0].astype(np.float16)]
+    yield case
     ends = np.concatenate([int32([5, 4]), int32([1, 0])])
     yield Case("Attention", "starts", [reals(rng, b, s, d), reals(rng, d, 3 * n * h), reals(rng, 3 * n * h), ends], {"num_heads": n})
     square = np.tril(np.ones((b, 1, 8, 8), np.int32))

@@ -4,6 +4,7 @@ from math import erf
 
 import numpy as np
 from case import HALF, Case, Input
+from engines import expected_outputs
 
 
 def reals(rng, *shape, dtype=np.float32):
@@ -36,6 +37,9 @@ def normalizations(rng):
                     (1 / np.sqrt(squares)).astype(np.float32),
                 ]
             yield case
+    for dtype in (np.float64, np.float16):
+        inputs = [reals(rng, b, s, h, dtype=dtype), reals(rng, h, dtype=dtype)]
+        yield Case("SimplifiedLayerNormalization", np.dtype(dtype).name, inputs, {"epsilon": 1e-3}, domain="", tolerance=HALF)
     for label, skip, beta, bias in (
         ("plain", (b, s, h), True, False),
         ("bias", (b, s, h), True, True),
@@ -119,6 +123,12 @@ def groups(rng):
 
 def activations(rng):
     x = Input(reals(rng, 3, 4, 10) * 2, dims=["n", "m", 10])
+    for op, inputs in (("FastGelu", 2), ("BiasGelu", 2), ("Gelu", 1)):
+        halves = [reals(rng, 3, 10, dtype=np.float16), reals(rng, 10, dtype=np.float16)][:inputs]
+        wide = [one.astype(np.float32) for one in halves]
+        case = Case(op, "fp16", halves, tolerance=HALF)
+        case.expected = lambda op=op, wide=wide: [expected_outputs(Case(op, "wide", wide))[0].astype(np.float16)]
+        yield case
     yield Case("Gelu", "plain", [x])
     yield Case("BiasGelu", "plain", [x, reals(rng, 10)])
     yield Case("FastGelu", "plain", [x])

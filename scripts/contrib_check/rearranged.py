@@ -25,12 +25,11 @@ def cases(rng):
     yield Case("Range", "steps", [np.array(0, np.int64), np.array(4, np.int64)])
     for dtype in (np.int32, np.int64):
         yield Case("GatherND", np.dtype(dtype).name, [reals(rng, 3, 4, 2), np.array([[0, 1], [2, 3]], dtype)])
-    for metric in ("euclidean", "sqeuclidean"):
-        yield Case(
-            "CDist",
-            metric,
-            [Input(reals(rng, 5, 7), dims=["m", 7]), Input(reals(rng, 4, 7), dims=["k", 7])],
-            {"metric": metric},
-            tolerance=(1e-4, 1e-4),
-        )
-    yield Case("Inverse", "batch", [reals(rng, 2, 4, 4) + 3 * np.eye(4, dtype=np.float32)], tolerance=(1e-4, 1e-4))
+    for dtype in (np.float32, np.float64):
+        name = np.dtype(dtype).name
+        a, b = (reals(rng, rows, 7).astype(dtype) for rows in (5, 4))
+        for metric in ("euclidean", "sqeuclidean"):
+            inputs = [Input(a, dims=["m", 7]), Input(b, dims=["k", 7])]
+            yield Case("CDist", f"{metric}_{name}", inputs, {"metric": metric}, tolerance=(1e-4, 1e-4))
+        matrices = (reals(rng, 2, 4, 4) + 3 * np.eye(4)).astype(dtype)
+        yield Case("Inverse", name, [matrices], tolerance=(1e-4, 1e-4))

@@ -85,6 +85,9 @@ TEST(MultiHeadAttention, RefusesWhatItDoesNotDo) {
   inputs = {x, x, x, Tensor(), tensor<std::int32_t>({1, 2}, {1, 1}), Tensor(), past, past};
   EXPECT_EQ(error_of("MultiHeadAttention", heads, inputs),
             "input 'key_padding_mask': expected the past keys too beside 'past_key', found [1, 2]");
+  inputs[4] = tensor<std::int32_t>({1, 1, 1, 5}, {1, 1, 1, 1, 1});
+  EXPECT_EQ(error_of("MultiHeadAttention", heads, inputs),
+            "input 'key_padding_mask': expected a rank from 1 to 3, found 4");
   inputs[4] = Tensor();
   inputs.push_back(lengths({1}));
   EXPECT_EQ(error_of("MultiHeadAttention", heads, inputs),

@@ -90,6 +90,10 @@ TEST(FusedGemm, EndsWithAnActivation) {
   Attributes attrs = attributes({{"transB", 1}, {"activation", "LeakyRelu"}});
   attrs.set("activation_alpha", 0.1F);
   expect_reals(run("FusedGemm", attrs, inputs), 0, {0.1875F, -0.10625F, 0.0625F, -0.1F});
+  Attributes third = attrs;
+  third.set("activation_gamma", 2.0F);
+  EXPECT_EQ(error_of("FusedGemm", third, inputs),
+            "attribute 'activation_gamma': expected 0 beside the activation 'LeakyRelu', found 2");
   attrs.set("activation", "Erf");
   EXPECT_EQ(error_of("FusedGemm", attrs, inputs),
             "attribute 'activation': expected Relu, Tanh, Sigmoid, LeakyRelu, HardSigmoid, Elu, "
