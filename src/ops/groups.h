@@ -84,6 +84,21 @@ std::vector<OpSchema> tree_ensemble_ops();
 // training/
 std::vector<OpSchema> optimizer_ops();
 
+// contrib/
+std::vector<OpSchema> contrib_activation_ops();
+std::vector<OpSchema> contrib_attention_ops();
+std::vector<OpSchema> contrib_fused_ops();
+std::vector<OpSchema> contrib_movement_ops();
+std::vector<OpSchema> contrib_normalization_ops();
+std::vector<OpSchema> contrib_rotary_embedding_ops();
+std::vector<OpSchema> block_quantized_ops();
+std::vector<OpSchema> dynamic_quantize_lstm_ops();
+std::vector<OpSchema> group_query_attention_ops();
+std::vector<OpSchema> inverse_ops();
+std::vector<OpSchema> multi_head_attention_ops();
+std::vector<OpSchema> quantized_elementwise_ops();
+std::vector<OpSchema> quantized_product_ops();
+
 // control/
 std::vector<OpSchema> control_ops();
 

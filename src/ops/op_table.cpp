@@ -78,6 +78,20 @@ constexpr GroupFn kGroups[] = {
     tree_ensemble_ops,
     // training
     optimizer_ops,
+    // contrib
+    contrib_activation_ops,
+    contrib_attention_ops,
+    contrib_fused_ops,
+    contrib_movement_ops,
+    contrib_normalization_ops,
+    contrib_rotary_embedding_ops,
+    block_quantized_ops,
+    dynamic_quantize_lstm_ops,
+    group_query_attention_ops,
+    inverse_ops,
+    multi_head_attention_ops,
+    quantized_elementwise_ops,
+    quantized_product_ops,
     // control
     control_ops,
 };

@@ -39,6 +39,12 @@ void add_sums(std::vector<OpCase>& cases) {
   cases.push_back({"SoftmaxCrossEntropyLoss",
                    "input %x : fp32[3, 5]" + ints("t", {0, 4, 2}) +
                        "%y, %l = SoftmaxCrossEntropyLoss(%x, %t) output %y output %l"});
+  cases.push_back(
+      {"DynamicQuantizeLSTM",
+       "input %x : fp32[n, 2, 4] input %w : int8[1, 4, 12] input %r : int8[1, 3, 12]" +
+           constant("s", {1}, 1) + ints("z", {0}, "int8") +
+           "%y, %h, %c = \"com.microsoft::DynamicQuantizeLSTM\"(%x, %w, %r, _, _, _, _, _, "
+           "%s, %z, %s, %z) {hidden_size = 3} output %y output %h output %c"});
   cases.push_back({"Det", "input %x : fp32[n, 3, 3] %y = Det(%x) output %y"});
   cases.push_back({"LinearAttention",
                    "input %q : fp32[n, 4, 8] input %k : fp32[n, 4, 4] input %v : fp32[n, 4, 6] "

@@ -164,6 +164,7 @@ const std::vector<Refused> kRefused = {
       "DFT",
       "DeformConv",
       "Det",
+      "DynamicQuantizeLSTM",
       "Einsum",
       "EyeLike",
       "GatherElements",

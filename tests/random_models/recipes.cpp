@@ -57,6 +57,7 @@ constexpr Untested kUntested[] = {
     {"SequenceInsert", kSequences},
     {"SequenceLength", kSequences},
     {"SequenceMap", kBodies},
+    {"SimplifiedLayerNormalization", "import makes RMSNormalization of it"},
     {"SoftmaxCrossEntropyLoss", kRare},
     {"SplitToSequence", kSequences},
     {"StringConcat", kStrings},
