@@ -26,17 +26,17 @@ Status ImportBudget::require(Use use, std::uint64_t size_bytes) const {
 }
 
 Error ImportBudget::exhausted() const {
-  const auto most = std::max_element(
-      taken_.begin(), taken_.end(),
-      [](const Taken& a, const Taken& b) { return a.size_bytes < b.size_bytes; });
+  const auto most =
+      std::max_element(taken_.begin(), taken_.end(),
+                       [](const Taken& a, const Taken& b) { return a.size_bytes < b.size_bytes; });
   const std::array<std::string_view, static_cast<std::size_t>(Use::kCount)> names = {
       messages_, "nodes", "bytes of constants"};
   return Error{ErrorCode::kResourceExhausted,
-              fmt::format("importing takes more than {} bytes of memory, the limit for a model of "
-                          "{} bytes ({} times its size and {} MiB): {} {} take most of it",
-                          kTimesFile * model_bytes_ + kBaseBytes, model_bytes_, kTimesFile,
-                          kBaseBytes >> 20, most->count,
-                          names[static_cast<std::size_t>(most - taken_.begin())]),
+               fmt::format("importing takes more than {} bytes of memory, the limit for a model of "
+                           "{} bytes ({} times its size and {} MiB): {} {} take most of it",
+                           kTimesFile * model_bytes_ + kBaseBytes, model_bytes_, kTimesFile,
+                           kBaseBytes >> 20, most->count,
+                           names[static_cast<std::size_t>(most - taken_.begin())]),
                {}};
 }
 

@@ -165,8 +165,8 @@ Result<Tensor> ConstantReader::read(const onnx::SparseTensorProto& proto) {
   if (known != known_.end()) return known->second;
   auto dense = expand(proto);
   if (!dense)
-    return tl::unexpected(in_context(std::move(dense).error(),
-                                     "sparse tensor '" + proto.values().name() + "'"));
+    return tl::unexpected(
+        in_context(std::move(dense).error(), "sparse tensor '" + proto.values().name() + "'"));
   return known_.emplace(&proto, *std::move(dense)).first->second;
 }
 

@@ -32,8 +32,8 @@ class ConstantReader {
   Result<Tensor> read(const onnx::TensorProto& proto);
   // The message loses its bytes to the tensor.
   Result<Tensor> read(onnx::TensorProto&& proto);
-  // The dense tensor: zeros but for the values, whose indices (linear, or one row each) are in range
-  // and strictly ascending.
+  // The dense tensor: zeros but for the values, whose indices (linear, or one row each) are in
+  // range and strictly ascending.
   Result<Tensor> read(const onnx::SparseTensorProto& proto);
 
  private:

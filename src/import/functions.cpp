@@ -176,8 +176,7 @@ Resolved Library::resolve(const onnx::NodeProto& node, const OpsetImports& opset
 
 Result<Census> take_census(const onnx::ModelProto& model, const Library& library) {
   CensusTaker taker(library);
-  TESSERA_ASSIGN(taker.census.node_count,
-                 taker.walk(list_of(model.graph()), library.opsets(), ""));
+  TESSERA_ASSIGN(taker.census.node_count, taker.walk(list_of(model.graph()), library.opsets(), ""));
   return std::move(taker.census);
 }
 

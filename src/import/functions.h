@@ -67,7 +67,7 @@ struct Census {
   std::map<std::string, std::size_t>
       operators;                         // nodes by qualified name, each function's nodes once
   std::vector<Unsupported> unsupported;  // one for each operator and version, in order of first use
-  std::uint64_t node_count = 0;  // with functions expanded; at most kMaxExpandedNodes + 1
+  std::uint64_t node_count = 0;          // with functions expanded; at most kMaxExpandedNodes + 1
 };
 
 // Errors: functions that call one another in a circle (named), calls deeper or larger than the

@@ -22,8 +22,8 @@ void forget_types(ir::Graph& body);
 
 class GraphBuilder {
  public:
-  // All of them outlive the builder. Symbols and source nodes go to `module`; the memory that all of
-  // it takes comes out of the budget.
+  // All of them outlive the builder. Symbols and source nodes go to `module`; the memory that all
+  // of it takes comes out of the budget.
   GraphBuilder(ir::Module& module, const Library& library, ExternalData& external,
                ImportBudget& budget);
 

@@ -38,9 +38,8 @@ std::string describe_damage(std::span<const std::byte> bytes) {
     if (type == WireType::kVarint)
       size = reader.varint() ? std::optional<std::uint64_t>(0) : std::nullopt;
     if (type == WireType::kDelimited) size = reader.varint();
-    const bool is_wire =
-        field != 0 && (type == WireType::kVarint || type == WireType::kFixed64 ||
-                       type == WireType::kDelimited || type == WireType::kFixed32);
+    const bool is_wire = field != 0 && (type == WireType::kVarint || type == WireType::kFixed64 ||
+                                        type == WireType::kDelimited || type == WireType::kFixed32);
     if (!is_wire) return fmt::format("byte {} does not begin a protobuf field", start);
     if (!size) return fmt::format("the file is truncated inside the field at byte {}", start);
     const std::size_t left = reader.left();
@@ -79,8 +78,8 @@ Result<ImportBudget> budget_of(std::span<const std::byte> bytes) {
   ImportBudget budget(bytes.size());
   const ParseCost cost = cost_of_parsing(bytes);
   budget.name_messages(cost.largest);
-  TESSERA_TRY(
-      budget.take(ImportBudget::Use::kMessages, bytes.size() + cost.size_bytes, cost.largest_count));
+  TESSERA_TRY(budget.take(ImportBudget::Use::kMessages, bytes.size() + cost.size_bytes,
+                          cost.largest_count));
   return budget;
 }
 

@@ -28,9 +28,9 @@ struct ModelFile {
   std::string content_hash;  // of the file's bytes, without external data
 };
 
-// Errors: not there, not a regular file, empty, larger than protobuf can hold, more messages than the
-// budget has memory for, not protobuf (with the place where it breaks), no graph, no or a newer IR version, no or newer operator sets. The
-// caller adds the path.
+// Errors: not there, not a regular file, empty, larger than protobuf can hold, more messages than
+// the budget has memory for, not protobuf (with the place where it breaks), no graph, no or a newer
+// IR version, no or newer operator sets. The caller adds the path.
 Result<ModelFile> read_model_file(const std::filesystem::path& path);
 Result<ModelFile> parse_model(std::span<const std::byte> bytes);
 

@@ -10,13 +10,13 @@
 namespace tessera::importer {
 namespace {
 
-// Upper estimates of what the parts of a graph take in memory, with the names that stand for them in
-// the builder's tables while it works.
+// Upper estimates of what the parts of a graph take in memory, with the names that stand for them
+// in the builder's tables while it works.
 constexpr std::uint64_t kNodeBytes = 550;
 constexpr std::uint64_t kValueBytes = 450;
 constexpr std::uint64_t kInputBytes = 16;
 constexpr std::uint64_t kNameCopies = 4;
-constexpr std::uint64_t kTermBytes = 96;  // of an expression
+constexpr std::uint64_t kTermBytes = 96;                                  // of an expression
 constexpr std::uint64_t kInferInputBytes = sizeof(ops::InferInput) + 64;  // while the node is typed
 
 std::uint64_t size_of(const ops::AttributeValue& value) {
@@ -36,7 +36,8 @@ std::uint64_t size_of(const ops::AttributeValue& value) {
 std::uint64_t size_of(const NewNode& node) {
   std::uint64_t size_bytes =
       kNodeBytes + kNameCopies * node.name.size() + kInputBytes * node.inputs.size();
-  for (const std::string& name : node.outputs) size_bytes += kValueBytes + kNameCopies * name.size();
+  for (const std::string& name : node.outputs)
+    size_bytes += kValueBytes + kNameCopies * name.size();
   for (const auto& [name, value] : node.attributes.entries())
     size_bytes += sizeof(value) + name.size() + size_of(value);
   return size_bytes;
@@ -55,11 +56,21 @@ std::uint64_t size_of_facts(const ir::Value& value) {
   return size_bytes;
 }
 
+// What inference copies of the inputs.
+std::uint64_t size_while_typed(const ir::Graph& graph, const NewNode& node) {
+  constexpr std::uint64_t kCopies = 3;
+  std::uint64_t size_bytes = kInferInputBytes * node.inputs.size();
+  for (const ir::ValueId id : node.inputs) {
+    if (id != ir::kNoValue) size_bytes += kCopies * size_of_facts(graph.value(id));
+  }
+  return size_bytes;
+}
+
 }  // namespace
 
 Result<std::vector<ir::ValueId>> NodeEmitter::emit(GraphContext& context, NewNode node) {
   TESSERA_TRY(budget_.take(ImportBudget::Use::kNodes, size_of(node)));
-  TESSERA_TRY(budget_.require(ImportBudget::Use::kNodes, kInferInputBytes * node.inputs.size()));
+  TESSERA_TRY(budget_.require(ImportBudget::Use::kNodes, size_while_typed(*context.graph, node)));
   ir::Node added;
   added.op = node.op;
   added.name = context.unique_node_name(node.name);
@@ -76,7 +87,8 @@ Result<std::vector<ir::ValueId>> NodeEmitter::emit(GraphContext& context, NewNod
   TESSERA_TRY(ir::infer_node(module_, *context.graph, context.graph->add_node(std::move(added))));
   for (const ir::ValueId id : outputs) {
     if (id == ir::kNoValue) continue;
-    TESSERA_TRY(budget_.take(ImportBudget::Use::kNodes, size_of_facts(context.graph->value(id)), 0));
+    TESSERA_TRY(
+        budget_.take(ImportBudget::Use::kNodes, size_of_facts(context.graph->value(id)), 0));
   }
   return outputs;
 }

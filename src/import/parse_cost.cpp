@@ -58,28 +58,30 @@ struct Field {
 // Numbers of fields as in io/onnx.proto. Fields that hold one number are left out of the lists: all
 // that stands there is `kNumber`, and costs nothing beside the object.
 constexpr Field kModelFields[] = {
-    {8, Kind::kOpset},   {2, Kind::kText},      {3, Kind::kText},
-    {4, Kind::kText},    {6, Kind::kText},      {7, Kind::kGraph},
-    {14, Kind::kEntry},  {20, Kind::kTraining}, {25, Kind::kFunction},
-    {1, Kind::kNumber},  {5, Kind::kNumber},    {26, Kind::kDeviceConfiguration}};
-constexpr Field kGraphFields[] = {
-    {1, Kind::kNode},       {2, Kind::kText},       {5, Kind::kTensor},     {15, Kind::kSparseTensor},
-    {10, Kind::kText},      {11, Kind::kValueInfo}, {12, Kind::kValueInfo}, {13, Kind::kValueInfo},
-    {14, Kind::kAnnotation}, {16, Kind::kEntry}};
-constexpr Field kNodeFields[] = {
-    {1, Kind::kText}, {2, Kind::kText},      {3, Kind::kText}, {4, Kind::kText},  {7, Kind::kText},
-    {8, Kind::kText}, {5, Kind::kAttribute}, {6, Kind::kText}, {9, Kind::kEntry}, {10, Kind::kNodeDevices}};
+    {8, Kind::kOpset},  {2, Kind::kText},      {3, Kind::kText},
+    {4, Kind::kText},   {6, Kind::kText},      {7, Kind::kGraph},
+    {14, Kind::kEntry}, {20, Kind::kTraining}, {25, Kind::kFunction},
+    {1, Kind::kNumber}, {5, Kind::kNumber},    {26, Kind::kDeviceConfiguration}};
+constexpr Field kGraphFields[] = {{1, Kind::kNode},        {2, Kind::kText},
+                                  {5, Kind::kTensor},      {15, Kind::kSparseTensor},
+                                  {10, Kind::kText},       {11, Kind::kValueInfo},
+                                  {12, Kind::kValueInfo},  {13, Kind::kValueInfo},
+                                  {14, Kind::kAnnotation}, {16, Kind::kEntry}};
+constexpr Field kNodeFields[] = {{1, Kind::kText},        {2, Kind::kText}, {3, Kind::kText},
+                                 {4, Kind::kText},        {7, Kind::kText}, {8, Kind::kText},
+                                 {5, Kind::kAttribute},   {6, Kind::kText}, {9, Kind::kEntry},
+                                 {10, Kind::kNodeDevices}};
 constexpr Field kAttributeFields[] = {
-    {1, Kind::kText},   {21, Kind::kText},   {13, Kind::kText},         {4, Kind::kText},
-    {5, Kind::kTensor}, {6, Kind::kGraph},   {22, Kind::kSparseTensor}, {14, Kind::kType},
-    {7, Kind::kFloats}, {8, Kind::kInt64s},  {9, Kind::kText},          {10, Kind::kTensor},
-    {11, Kind::kGraph}, {15, Kind::kType},   {23, Kind::kSparseTensor}, {2, Kind::kNumber},
+    {1, Kind::kText},   {21, Kind::kText},  {13, Kind::kText},         {4, Kind::kText},
+    {5, Kind::kTensor}, {6, Kind::kGraph},  {22, Kind::kSparseTensor}, {14, Kind::kType},
+    {7, Kind::kFloats}, {8, Kind::kInt64s}, {9, Kind::kText},          {10, Kind::kTensor},
+    {11, Kind::kGraph}, {15, Kind::kType},  {23, Kind::kSparseTensor}, {2, Kind::kNumber},
     {3, Kind::kNumber}, {20, Kind::kNumber}};
-constexpr Field kTensorFields[] = {
-    {1, Kind::kInt64s}, {3, Kind::kSegment}, {4, Kind::kFloats},   {5, Kind::kInt32s},
-    {6, Kind::kText},   {7, Kind::kInt64s},  {10, Kind::kDoubles}, {11, Kind::kInt64s},
-    {9, Kind::kText},   {13, Kind::kEntry},  {8, Kind::kText},     {12, Kind::kText},
-    {16, Kind::kEntry}, {2, Kind::kNumber},  {14, Kind::kNumber}};
+constexpr Field kTensorFields[] = {{1, Kind::kInt64s},   {3, Kind::kSegment}, {4, Kind::kFloats},
+                                   {5, Kind::kInt32s},   {6, Kind::kText},    {7, Kind::kInt64s},
+                                   {10, Kind::kDoubles}, {11, Kind::kInt64s}, {9, Kind::kText},
+                                   {13, Kind::kEntry},   {8, Kind::kText},    {12, Kind::kText},
+                                   {16, Kind::kEntry},   {2, Kind::kNumber},  {14, Kind::kNumber}};
 constexpr Field kSegmentFields[] = {{1, Kind::kNumber}, {2, Kind::kNumber}};
 constexpr Field kSparseTensorFields[] = {
     {1, Kind::kTensor}, {2, Kind::kTensor}, {3, Kind::kInt64s}};
@@ -98,21 +100,21 @@ constexpr Field kDimensionFields[] = {{1, Kind::kNumber}, {2, Kind::kText}, {3, 
 constexpr Field kEntryFields[] = {{1, Kind::kText}, {2, Kind::kText}};
 constexpr Field kOpsetFields[] = {{1, Kind::kText}, {2, Kind::kNumber}};
 constexpr Field kFunctionFields[] = {
-    {1, Kind::kText}, {10, Kind::kText},      {13, Kind::kText}, {4, Kind::kText},
-    {5, Kind::kText}, {6, Kind::kText},       {7, Kind::kNode},  {8, Kind::kText},
+    {1, Kind::kText},  {10, Kind::kText},      {13, Kind::kText},      {4, Kind::kText},
+    {5, Kind::kText},  {6, Kind::kText},       {7, Kind::kNode},       {8, Kind::kText},
     {9, Kind::kOpset}, {11, Kind::kAttribute}, {12, Kind::kValueInfo}, {14, Kind::kEntry}};
 constexpr Field kTrainingFields[] = {
     {1, Kind::kGraph}, {2, Kind::kGraph}, {3, Kind::kEntry}, {4, Kind::kEntry}};
 constexpr Field kAnnotationFields[] = {{1, Kind::kText}, {2, Kind::kEntry}};
 constexpr Field kDeviceConfigurationFields[] = {
     {1, Kind::kText}, {2, Kind::kNumber}, {3, Kind::kText}};
-constexpr Field kNodeDevicesFields[] = {
-    {1, Kind::kText}, {2, Kind::kSharding}, {3, Kind::kNumber}};
+constexpr Field kNodeDevicesFields[] = {{1, Kind::kText}, {2, Kind::kSharding}, {3, Kind::kNumber}};
 constexpr Field kShardingFields[] = {
     {1, Kind::kText}, {2, Kind::kInt64s}, {3, Kind::kDeviceGroup}, {4, Kind::kShardedDim}};
 constexpr Field kDeviceGroupFields[] = {{1, Kind::kNumber}, {2, Kind::kInt64s}};
 constexpr Field kShardedDimFields[] = {{1, Kind::kNumber}, {2, Kind::kSimpleSharding}};
-constexpr Field kSimpleShardingFields[] = {{1, Kind::kNumber}, {2, Kind::kText}, {3, Kind::kNumber}};
+constexpr Field kSimpleShardingFields[] = {
+    {1, Kind::kNumber}, {2, Kind::kText}, {3, Kind::kNumber}};
 
 struct KindInfo {
   std::string_view name;
@@ -146,14 +148,17 @@ const KindInfo& info_of(Kind kind) {
       {"TypeProto.SparseTensor messages", sizeof(TypeProto::SparseTensor), kTensorTypeFields},
       {"TypeProto.Opaque messages", sizeof(TypeProto::Opaque), kOpaqueTypeFields},
       {"TensorShapeProto messages", sizeof(TensorShapeProto), kShapeFields},
-      {"TensorShapeProto.Dimension messages", sizeof(TensorShapeProto::Dimension), kDimensionFields},
+      {"TensorShapeProto.Dimension messages", sizeof(TensorShapeProto::Dimension),
+       kDimensionFields},
       {"StringStringEntryProto messages", sizeof(StringStringEntryProto), kEntryFields},
       {"OperatorSetIdProto messages", sizeof(OperatorSetIdProto), kOpsetFields},
       {"FunctionProto messages", sizeof(FunctionProto), kFunctionFields},
       {"TrainingInfoProto messages", sizeof(TrainingInfoProto), kTrainingFields},
       {"TensorAnnotation messages", sizeof(TensorAnnotation), kAnnotationFields},
-      {"DeviceConfigurationProto messages", sizeof(DeviceConfigurationProto), kDeviceConfigurationFields},
-      {"NodeDeviceConfigurationProto messages", sizeof(NodeDeviceConfigurationProto), kNodeDevicesFields},
+      {"DeviceConfigurationProto messages", sizeof(DeviceConfigurationProto),
+       kDeviceConfigurationFields},
+      {"NodeDeviceConfigurationProto messages", sizeof(NodeDeviceConfigurationProto),
+       kNodeDevicesFields},
       {"ShardingSpecProto messages", sizeof(ShardingSpecProto), kShardingFields},
       {"IntIntListEntryProto messages", sizeof(IntIntListEntryProto), kDeviceGroupFields},
       {"ShardedDimProto messages", sizeof(ShardedDimProto), kShardedDimFields},
@@ -169,7 +174,7 @@ Kind kind_of(Kind message, std::uint64_t number) {
   return Kind::kUnknown;
 }
 
-constexpr std::uint64_t kBlockBytes = 16;   // what malloc keeps beside an object
+constexpr std::uint64_t kBlockBytes = 16;    // what malloc keeps beside an object
 constexpr std::uint64_t kPointerBytes = 16;  // of a repeated field, with the room that it grows by
 
 std::uint64_t text_bytes(std::uint64_t length) {

@@ -13,8 +13,8 @@ namespace tessera::importer {
 inline constexpr int kMaxNesting = 100;  // messages inside of messages; protobuf's own default
 
 struct ParseCost {
-  std::uint64_t size_bytes = 0;    // of all objects, texts and lists; an upper estimate
-  std::string_view largest;        // those that take most: "NodeProto messages", "texts"
+  std::uint64_t size_bytes = 0;     // of all objects, texts and lists; an upper estimate
+  std::string_view largest;         // those that take most: "NodeProto messages", "texts"
   std::uint64_t largest_count = 0;  // how many of that kind there are
 };
 

@@ -32,7 +32,12 @@ TEST(ParseCost, CountsEachKindOfMessage) {
   EXPECT_GT(cost_of(nodes).size_bytes, 1000 * sizeof(onnx::NodeProto));
   OnnxModel types = relu_model();
   for (int i = 0; i < 1000; ++i)
-    types.graph().mutable_input(0)->mutable_type()->mutable_tensor_type()->mutable_shape()->add_dim();
+    types.graph()
+        .mutable_input(0)
+        ->mutable_type()
+        ->mutable_tensor_type()
+        ->mutable_shape()
+        ->add_dim();
   EXPECT_EQ(cost_of(types).largest, "TensorShapeProto.Dimension messages");
   OnnxModel texts = relu_model();
   for (int i = 0; i < 1000; ++i) texts.graph().mutable_node(0)->add_input("");

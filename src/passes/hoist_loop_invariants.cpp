@@ -28,8 +28,7 @@ bool cannot_fail(const ir::Graph& body, const ir::Node& node) {
 
 class Hoister {
  public:
-  Hoister(ir::Graph& graph, ir::Node& loop)
-      : graph_(graph), loop_(loop), body_(*loop.bodies[0]) {
+  Hoister(ir::Graph& graph, ir::Node& loop) : graph_(graph), loop_(loop), body_(*loop.bodies[0]) {
     const std::vector<ir::ValueId>& captured = loop.captures[0];
     const std::size_t formal = body_.inputs.size() - captured.size();
     for (std::size_t i = 0; i < captured.size(); ++i)

@@ -35,8 +35,8 @@ struct PassOptions {
 struct PassContext {
   const PassOptions& options;
   ir::Module& module;
-  std::vector<Note> notes;       // in the order in which they came
-  std::set<Note> noted = {};     // the same, to find them
+  std::vector<Note> notes;    // in the order in which they came
+  std::set<Note> noted = {};  // the same, to find them
 
   // Adds a note unless the same one stands there.
   void note(std::string_view pattern, std::vector<std::string> nodes, std::string reason);

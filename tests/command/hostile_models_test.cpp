@@ -58,8 +58,7 @@ std::string flood(int field, int count) {
 std::string chain(int nodes, const testing::OnnxDims& dims) {
   OnnxModel model;
   model.input("0", kFloat, dims);
-  for (int i = 0; i < nodes; ++i)
-    model.node("Relu", {std::to_string(i)}, {std::to_string(i + 1)});
+  for (int i = 0; i < nodes; ++i) model.node("Relu", {std::to_string(i)}, {std::to_string(i + 1)});
   model.output(std::to_string(nodes));
   return model.serialize();
 }
@@ -122,8 +121,9 @@ std::string growing_sizes(int nodes) {
   }
   model.node("Concat", inputs, {"c0"}).integer("axis", 0);
   for (int i = 0; i < nodes; ++i)
-    model.node("Concat", {"c" + std::to_string(i), "i" + std::to_string(i % 30)},
-               {"c" + std::to_string(i + 1)})
+    model
+        .node("Concat", {"c" + std::to_string(i), "i" + std::to_string(i % 30)},
+              {"c" + std::to_string(i + 1)})
         .integer("axis", 0);
   model.output("c" + std::to_string(nodes));
   return model.serialize();
@@ -206,7 +206,9 @@ TEST_F(HostileModels, FunctionsThatDouble) {
   expect_refused(function_bomb(17), " nodes take most of it");
 }
 
-TEST_F(HostileModels, ConstantsOfFunctionsAreThereOnce) { expect_imported(shared_constant(2000)); }
+TEST_F(HostileModels, ConstantsOfFunctionsAreThereOnce) {
+  expect_imported(shared_constant(2000));
+}
 
 TEST_F(HostileModels, SparseTensorsThatAreWide) {
   expect_refused(wide_sparse(), " bytes of constants take most of it");
@@ -222,9 +224,38 @@ TEST_F(HostileModels, ManySizesForEachNode) {
   check(chain(50'000, dims));
 }
 
-TEST_F(HostileModels, SizesThatGrow) { check(growing_sizes(20'000)); }
+TEST_F(HostileModels, SizesThatGrow) {
+  check(growing_sizes(20'000));
+}
 
-TEST_F(HostileModels, LoopsInLoops) { check(nested_loops(28)); }
+// Names of nodes hold those of all calls around them.
+TEST_F(HostileModels, LongNamesOfNestedCalls) {
+  OnnxModel model;
+  model.input("x", kFloat, {4});
+  model.opset_import("local", 1);
+  const std::string name(4000, 'n');
+  constexpr int kDepth = 200;
+  for (int level = 0; level < kDepth; ++level) {
+    auto& function = model.function("local", "f" + std::to_string(level), {"a"}, {"b"});
+    auto& import = *function.add_opset_import();
+    import.set_domain("local");
+    import.set_version(1);
+    if (level == 0) {
+      OnnxNode(function, "Relu", {"a"}, {"b"}, name);
+    } else {
+      OnnxNode(function, "f" + std::to_string(level - 1), {"a"}, {"b"}, name, "local");
+    }
+  }
+  model.node("f" + std::to_string(kDepth - 1), {"x"}, {"y"}, name, "local");
+  model.output("y");
+  const auto result = check(model.serialize());
+  EXPECT_EQ(result.exit_code, 1);
+  EXPECT_NE(result.err.find("nnn...nnn"), std::string::npos) << result.err.substr(0, 600);
+}
+
+TEST_F(HostileModels, LoopsInLoops) {
+  check(nested_loops(28));
+}
 
 }  // namespace
 }  // namespace tessera

@@ -10,9 +10,9 @@
 namespace tessera::testing {
 
 struct CommandResult {
-  int exit_code = -1;  // -1: ended by a signal
-  std::string out;     // standard output
-  std::string err;     // standard error
+  int exit_code = -1;                // -1: ended by a signal
+  std::string out;                   // standard output
+  std::string err;                   // standard error
   std::uint64_t peak_rss_bytes = 0;  // the most memory that it had at a time
 };
 

@@ -25,10 +25,12 @@ struct Family {
 
 // Largest first: a set is written with as few of them as it takes, the rest one by one.
 const Family kFamilies[] = {
-    {"any", ops::kAllTypes},         {"fixed", ops::kFixedTypes},      {"number", ops::kNumericTypes},
-    {"int", ops::kIntegerTypes},     {"float", ops::kFloatTypes},      {"fp8", ops::kFp8Types},
-    {"packed", ops::kPackedTypes},   {"signed", ops::kSignedTypes},    {"unsigned", ops::kUnsignedTypes},
-    {"complex", ops::kComplexTypes}, {"index", ops::kIndexTypes},
+    {"any", ops::kAllTypes},           {"fixed", ops::kFixedTypes},
+    {"number", ops::kNumericTypes},    {"int", ops::kIntegerTypes},
+    {"float", ops::kFloatTypes},       {"fp8", ops::kFp8Types},
+    {"packed", ops::kPackedTypes},     {"signed", ops::kSignedTypes},
+    {"unsigned", ops::kUnsignedTypes}, {"complex", ops::kComplexTypes},
+    {"index", ops::kIndexTypes},
 };
 
 std::string dtypes_of(ops::DTypeSet dtypes) {
@@ -96,7 +98,8 @@ std::string page() {
       "# Operators\n\n"
       "Made from the op table by `./dev operators`; a test holds it true. A model of any version "
       "that is listed is brought to the\nnewest one when it is imported, with the meaning that its "
-      "own version had. Every operator runs on `reference`; `cpu` says for which of the\nconformance "
+      "own version had. Every operator runs on `reference`; `cpu` says for which of "
+      "the\nconformance "
       "cases the processor has kernels of its own. Simulated devices take what their profiles say. "
       "What no operator, version or\ntype here covers is refused at import, by name.\n\n"
       "Types are families and single ones:\n";
@@ -107,12 +110,14 @@ std::string page() {
   for (const ops::OpSchema& op : ops::all_ops()) {
     if (op.domain != domain) {
       domain = op.domain;
-      text += fmt::format("\n## {}\n\n| operator | versions | types | runs on |\n|---|---|---|---|\n",
-                          domain.empty() ? "ai.onnx" : domain);
+      text +=
+          fmt::format("\n## {}\n\n| operator | versions | types | runs on |\n|---|---|---|---|\n",
+                      domain.empty() ? "ai.onnx" : domain);
     }
     const auto tried = cases.find(op.qualified_name());
-    text += fmt::format("| {} | {} | {} | {} |\n", op.name, versions_of(op), types_of(op),
-                        runs_on(op, tried == cases.end() ? std::set<std::string>() : tried->second));
+    text +=
+        fmt::format("| {} | {} | {} | {} |\n", op.name, versions_of(op), types_of(op),
+                    runs_on(op, tried == cases.end() ? std::set<std::string>() : tried->second));
   }
   text += "\n## Where the standard leaves something open\n\n";
   for (const ops::OpSchema& op : ops::all_ops()) {
