@@ -82,6 +82,13 @@ Result<Elements> empty_stack(const Elements& like, std::int64_t axis) {
   return known(empty);
 }
 
+// A Loop in a body that stacked nothing: what it reads may have a rank that only the run decides.
+bool stacked_nothing(const Node& node, const std::vector<Elements>& results) {
+  return node.op->name == "Loop" && std::ranges::any_of(results, [](const Elements& result) {
+           return !result.nominal.dims().empty() && result.nominal.dims().front() == 0;
+         });
+}
+
 Result<std::vector<Elements>> run_body(const Call& call, const Body& body,
                                        const std::vector<Elements>& formals) {
   if (formals.size() != body.formals.size()) return unusable("its body takes other values");
@@ -98,6 +105,8 @@ Result<std::vector<Elements>> run_body(const Call& call, const Body& body,
     const Node& node = body.graph.nodes[i];
     TESSERA_ASSIGN(std::vector<Elements> results,
                    run_at(node, values, call.point, call.number * 101 + i));
+    if (stacked_nothing(node, results))
+      return unusable("nothing tells the sizes of what a loop in it would give");
     for (std::size_t o = 0; o < node.outputs.size(); ++o)
       if (node.outputs[o] != kOmitted)
         values[static_cast<std::size_t>(node.outputs[o])][call.point] = std::move(results[o]);

@@ -159,5 +159,15 @@ TEST(ProductOffers, RefusesOtherDtypes) {
   EXPECT_EQ(bench.offers({}).refusal, "MatMul: expected fp32, found int32");
 }
 
+// Refused at every size: at 0, where it is priced here, there would be nothing to multiply.
+TEST(Product, ARowBySeveralMatricesIsRefused) {
+  Bench bench;
+  const Dim m = Dim::symbol("m");
+  bench.output(bench.op("MatMul", {bench.input("x", {m}), bench.input("y", {2, m, 1})}));
+  for (const std::int64_t size : {0, 2})
+    EXPECT_EQ(bench.offers({{"m", size}}).refusal,
+              "MatMul: expected matrices, found [m] times [2, m, 1]");
+}
+
 }  // namespace
 }  // namespace tessera::backends::cpu

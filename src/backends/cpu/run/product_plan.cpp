@@ -103,6 +103,21 @@ Result<ProductProblem> ProductPlan::problem(const Dims& a, const Dims& b, const 
   return result;
 }
 
+namespace {
+
+// A row by several matrices is no product of the library; whatever the sizes, which may be 0 where
+// the plan is priced.
+Status check_ranks(const Shape& a, const Shape& b) {
+  const bool is_one = b.size() <= 2 || std::all_of(b.begin(), b.end() - 2, [](const Dim& size) {
+                        return size.constant() == 1;
+                      });
+  if (a.size() != 1 || is_one) return {};
+  return fail(ErrorCode::kUnimplemented,
+              fmt::format("expected matrices, found {} times {}", to_string(a), to_string(b)));
+}
+
+}  // namespace
+
 Result<ProductPlan> plan_product(const artefact::KernelSpec& spec, Constants constants,
                                  std::size_t epilogue_steps) {
   if (spec.steps.empty() || spec.outputs.size() != 1)
@@ -119,6 +134,8 @@ Result<ProductPlan> plan_product(const artefact::KernelSpec& spec, Constants con
       return fail(ErrorCode::kUnimplemented,
                   fmt::format("expected fp32, found {}", to_string(decl->dtype)));
   }
+  TESSERA_TRY(check_ranks(operand_decl(spec, plan.a_operand)->shape,
+                          operand_decl(spec, plan.b_operand)->shape));
   if (plan.gemm) {
     plan.transpose_a = step.attributes.get_int("transA", 0) != 0;
     plan.transpose_b = step.attributes.get_int("transB", 0) != 0;
