@@ -132,7 +132,7 @@ class Experiment {
   ModelResult& result_;
   Alternatives alternatives_;
   std::vector<std::vector<std::uint32_t>> choices_;  // per plan of the result
-  io::NamedTensors inputs_;
+  tools::NamedValues inputs_;
   io::NamedTensors expected_;
   RunningPlan* chosen_ = nullptr;
 };

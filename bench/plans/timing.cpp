@@ -31,8 +31,8 @@ double median(std::vector<double> values) {
 
 }  // namespace
 
-Result<RunningPlan> RunningPlan::start(artefact::ProgramImage image, const io::NamedTensors& inputs,
-                                       int threads) {
+Result<RunningPlan> RunningPlan::start(artefact::ProgramImage image,
+                                       const tools::NamedValues& inputs, int threads) {
   TESSERA_ASSIGN(auto program,
                  runtime::LoadedProgram::create(std::move(image), "", &backends::make_run_device));
   TESSERA_ASSIGN(auto executor,
@@ -43,7 +43,7 @@ Result<RunningPlan> RunningPlan::start(artefact::ProgramImage image, const io::N
 }
 
 Result<io::NamedTensors> RunningPlan::outputs() const {
-  return tools::copy_outputs(*executor_);
+  return tools::copy_outputs(*executor_).map(tools::tensors_of);
 }
 
 Result<double> RunningPlan::burst_us() {

@@ -9,13 +9,14 @@
 #include "base/error.h"
 #include "io/npz.h"
 #include "runtime/executor.h"
+#include "values.h"
 
 namespace tessera::bench {
 
 class RunningPlan {
  public:
   // Loads a plan and runs it once.
-  static Result<RunningPlan> start(artefact::ProgramImage image, const io::NamedTensors& inputs,
+  static Result<RunningPlan> start(artefact::ProgramImage image, const tools::NamedValues& inputs,
                                    int threads);
 
   [[nodiscard]] Result<io::NamedTensors> outputs() const;
