@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <set>
+#include <utility>
 
 #include "base/checked.h"
 #include "base/error.h"
@@ -47,11 +48,10 @@ class CensusTaker {
   explicit CensusTaker(const Library& library) : library_(library) {}
 
   // Nodes that `list` expands to.
-  Result<std::uint64_t> walk(const NodeList& list, const OpsetImports& opsets,
-                             const std::string& prefix) {
+  Result<std::uint64_t> walk(const NodeList& list, const OpsetImports& opsets) {
     std::uint64_t count = 0;
     for (std::size_t i = 0; i < list.nodes.size(); ++i) {
-      TESSERA_ASSIGN(const std::uint64_t expanded, visit(*list.nodes[i], opsets, prefix, i));
+      TESSERA_ASSIGN(const std::uint64_t expanded, visit(*list.nodes[i], opsets, i));
       count = std::min(count + expanded, kMaxExpandedNodes + 1);
     }
     return count;
@@ -61,25 +61,26 @@ class CensusTaker {
 
  private:
   Result<std::uint64_t> visit(const onnx::NodeProto& node, const OpsetImports& opsets,
-                              const std::string& prefix, std::size_t index) {
-    const std::string name = prefix + node_name(node, index);
+                              std::size_t index) {
     const Resolved resolved = library_.resolve(node, opsets);
     std::uint64_t count = 1;
     if (resolved.function != nullptr) {
-      TESSERA_ASSIGN(count, visit_function(*resolved.function, name));
+      path_.emplace_back(&node, index);
+      TESSERA_ASSIGN(count, visit_function(*resolved.function));
+      path_.pop_back();
     } else {
       ++census.operators[qualified_name(node.domain(), node.op_type())];
-      if (resolved.op == nullptr && !is_constant(node)) note(resolved.unsupported, name);
+      if (resolved.op == nullptr && !is_constant(node)) note(resolved.unsupported, node, index);
     }
     for (const auto& attribute : node.attribute()) {
       if (!attribute.has_g()) continue;
-      TESSERA_ASSIGN(const std::uint64_t inside, walk(list_of(attribute.g()), opsets, prefix));
+      TESSERA_ASSIGN(const std::uint64_t inside, walk(list_of(attribute.g()), opsets));
       count = std::min(count + inside, kMaxExpandedNodes + 1);
     }
     return count;
   }
 
-  Result<std::uint64_t> visit_function(const Function& function, const std::string& name) {
+  Result<std::uint64_t> visit_function(const Function& function) {
     const auto known = sizes_.find(&function);
     if (known != sizes_.end()) return known->second;
     const auto open = std::find(calls_.begin(), calls_.end(), &function);
@@ -90,8 +91,7 @@ class CensusTaker {
                               kMaxCallDepth, function.name()));
     }
     calls_.push_back(&function);
-    TESSERA_ASSIGN(const std::uint64_t size,
-                   walk(list_of(*function.proto), function.opsets, name + "/"));
+    TESSERA_ASSIGN(const std::uint64_t size, walk(list_of(*function.proto), function.opsets));
     calls_.pop_back();
     if (size > kMaxExpandedNodes) {
       return fail(ErrorCode::kResourceExhausted,
@@ -111,14 +111,17 @@ class CensusTaker {
                             calls_[from]->name()));
   }
 
-  void note(Unsupported unsupported, const std::string& name) {
+  void note(Unsupported unsupported, const onnx::NodeProto& node, std::size_t index) {
     if (!noted_.emplace(unsupported.domain, unsupported.op, unsupported.version).second) return;
-    unsupported.node = name;
+    std::string name;
+    for (const auto& [call, at] : path_) name += shown_name(node_name(*call, at)) + "/";
+    unsupported.node = shown_name(name + node_name(node, index));
     census.unsupported.push_back(std::move(unsupported));
   }
 
   const Library& library_;
   std::vector<const Function*> calls_;
+  std::vector<std::pair<const onnx::NodeProto*, std::size_t>> path_;  // the nodes that call them
   std::map<const Function*, std::uint64_t> sizes_;
   std::set<std::tuple<std::string, std::string, int>> noted_;
 };
@@ -176,7 +179,7 @@ Resolved Library::resolve(const onnx::NodeProto& node, const OpsetImports& opset
 
 Result<Census> take_census(const onnx::ModelProto& model, const Library& library) {
   CensusTaker taker(library);
-  TESSERA_ASSIGN(taker.census.node_count, taker.walk(list_of(model.graph()), library.opsets(), ""));
+  TESSERA_ASSIGN(taker.census.node_count, taker.walk(list_of(model.graph()), library.opsets()));
   return std::move(taker.census);
 }
 

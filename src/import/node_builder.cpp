@@ -14,16 +14,9 @@
 namespace tessera::importer {
 namespace {
 
-// A name as messages show it: of a giant one, its two ends.
-std::string shown(const std::string& name) {
-  constexpr std::size_t kLongest = 400;
-  constexpr std::size_t kEnd = 150;
-  if (name.size() <= kLongest) return name;
-  return name.substr(0, kEnd) + "..." + name.substr(name.size() - kEnd);
-}
-
 std::string node_place(const std::string& name, const onnx::NodeProto& node) {
-  return fmt::format("node '{}' ({})", shown(name), qualified_name(node.domain(), node.op_type()));
+  return fmt::format("node '{}' ({})", shown_name(name),
+                     qualified_name(node.domain(), node.op_type()));
 }
 
 // The names of a node's outputs without omitted ones at the end.

@@ -94,6 +94,13 @@ std::string node_name(const onnx::NodeProto& node, std::size_t index) {
   return node.name().empty() ? fmt::format("{}_{}", node.op_type(), index) : node.name();
 }
 
+std::string shown_name(std::string name) {
+  constexpr std::size_t kLongest = 400;
+  constexpr std::size_t kEnd = 150;
+  if (name.size() > kLongest) name.replace(kEnd, name.size() - 2 * kEnd, "...");
+  return name;
+}
+
 Names free_names(const onnx::GraphProto& graph) {
   Names defined;
   Names read;

@@ -30,6 +30,9 @@ NodeList list_of(const onnx::FunctionProto& function);
 // How messages and source nodes name a node: its name, or "<OpType>_<index>" in its list.
 std::string node_name(const onnx::NodeProto& node, std::size_t index);
 
+// A name as messages show it: of a giant one, its two ends.
+std::string shown_name(std::string name);
+
 // The names that a graph's nodes, its bodies' included, read from outside of it.
 std::set<std::string, std::less<>> free_names(const onnx::GraphProto& graph);
 

@@ -198,7 +198,7 @@ TEST_F(HostileModels, FloodsOfEmptyMessages) {
   expect_refused(flood(5, kCount), " TensorProto messages take most of it");
   expect_refused(flood(11, kCount), " ValueInfoProto messages take most of it");
   expect_refused(flood(15, kCount), " SparseTensorProto messages take most of it");
-  expect_refused(flood(16, kCount), " StringStringEntryProto messages take most of it");
+  check(flood(16, kCount));  // texts of metadata: small enough
 }
 
 TEST_F(HostileModels, FunctionsThatDouble) {
@@ -248,9 +248,7 @@ TEST_F(HostileModels, LongNamesOfNestedCalls) {
   }
   model.node("f" + std::to_string(kDepth - 1), {"x"}, {"y"}, name, "local");
   model.output("y");
-  const auto result = check(model.serialize());
-  EXPECT_EQ(result.exit_code, 1);
-  EXPECT_NE(result.err.find("nnn...nnn"), std::string::npos) << result.err.substr(0, 600);
+  expect_refused(model.serialize(), " nodes take most of it");
 }
 
 TEST_F(HostileModels, LoopsInLoops) {
