@@ -78,6 +78,16 @@ Status run_plan(const StageArguments& arguments) {
   return {};
 }
 
+// What inference could not tell, as comments of the text form.
+std::string unknown_sizes(const report::Report& report) {
+  std::string text;
+  for (const auto& miss : report.near_misses) {
+    if (miss.pattern == "shape inference")
+      text += fmt::format("// not known: node '{}': {}\n", miss.nodes.front(), miss.reason);
+  }
+  return text;
+}
+
 Status run_dump(const StageArguments& arguments) {
   TESSERA_ASSIGN(auto options, to_options(*arguments.flags));
   TESSERA_ASSIGN(options.stop_after, compiler::stage_from_string(arguments.stage));
@@ -86,6 +96,7 @@ Status run_dump(const StageArguments& arguments) {
     if (stage == options.stop_after) answer(text);
   };
   TESSERA_ASSIGN(const auto compiled, compiler::compile(arguments.model, options));
+  if (options.stop_after == compiler::Stage::kInfer) answer(unknown_sizes(compiled.report));
   if (options.stop_after == compiler::Stage::kEmit || arguments.flags->json)
     answer(report::to_json(compiled.report) + "\n");
   return {};

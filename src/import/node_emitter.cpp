@@ -27,7 +27,7 @@ std::uint64_t size_of(const ops::AttributeValue& value) {
     return floats->size() * sizeof(float);
   if (const auto* texts = std::get_if<std::vector<std::string>>(&value)) {
     std::uint64_t size_bytes = 0;
-    for (const std::string& text : *texts) size_bytes += sizeof(text) + text.size();
+    for (const std::string& text : *texts) size_bytes += sizeof(std::string) + text.size();
     return size_bytes;
   }
   return 0;  // tensors share their elements

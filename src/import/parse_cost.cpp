@@ -124,7 +124,7 @@ struct KindInfo {
 
 const KindInfo& info_of(Kind kind) {
   using namespace onnx;
-  static const std::array<KindInfo, static_cast<std::size_t>(Kind::kCount)> kInfos = {{
+  static const std::array<KindInfo, static_cast<std::size_t>(Kind::kCount)> infos = {{
       {"unknown fields"},
       {"numbers"},
       {"texts"},
@@ -164,7 +164,7 @@ const KindInfo& info_of(Kind kind) {
       {"ShardedDimProto messages", sizeof(ShardedDimProto), kShardedDimFields},
       {"SimpleShardedDimProto messages", sizeof(SimpleShardedDimProto), kSimpleShardingFields},
   }};
-  return kInfos[static_cast<std::size_t>(kind)];
+  return infos[static_cast<std::size_t>(kind)];
 }
 
 Kind kind_of(Kind message, std::uint64_t number) {

@@ -241,6 +241,16 @@ TEST_F(CompileAndRun, RatesAreMeasuredIntoAFileThatDevicesTakes) {
 TEST_F(CompileAndRun, StagesAreDumped) {
   const CommandResult dump = must({"dump", "m.onnx", "--stage", "import"});
   EXPECT_THAT(dump.out, HasSubstr("%y = Relu(%s) : fp32[n, 4] name \"relu\""));
+  EXPECT_THAT(must({"dump", "m.onnx", "--stage", "infer"}).out,
+              ::testing::Not(HasSubstr("// not known")));
+  OnnxModel chosen;
+  chosen.input("x", kFloat, {"n"});
+  chosen.node("NonZero", {"x"}, {"places"}, "choose");
+  chosen.output("places");
+  folder_.write("chosen.onnx", chosen.serialize());
+  EXPECT_THAT(
+      must({"dump", "chosen.onnx", "--stage", "infer"}).out,
+      HasSubstr("// not known: node 'choose': value 'places': the size depends on the data\n"));
   const CommandResult inspect = must({"inspect", "m.onnx"});
   EXPECT_THAT(inspect.out, HasSubstr("input 'x' fp32[n, 4]\n"));
   EXPECT_THAT(inspect.out, HasSubstr("operator Relu 1\n"));
