@@ -217,6 +217,23 @@ Result<std::vector<Elements>> run_kernel(const Node& node, const Evaluation& val
   return results;
 }
 
+Result<std::vector<Elements>> run_by_kind(const Node& node, const Evaluation& values,
+                                          std::size_t point, std::uint64_t number) {
+  if (node.op->structure == ops::Structure::kControlFlow)
+    return run_bodies(node, values, point, number);
+  if (takes_held(*node.op)) return run_on_held(node, values, point);
+  return run_kernel(node, values, point, number);
+}
+
+bool opens_rank(const Elements& value) {
+  if (value.open_rank || value.held == nullptr) return value.open_rank;
+  const std::vector<Elements>& inside = value.held->elements;
+  return std::ranges::any_of(inside, [&](const Elements& element) {
+    return opens_rank(element) ||
+           element.nominal.dims().size() != inside.front().nominal.dims().size();
+  });
+}
+
 std::string position_text(const Dims& dims, std::int64_t index) {
   std::string text;
   for (std::size_t axis = dims.size(); axis-- > 0;) {
@@ -302,10 +319,13 @@ Status check_stable(const Tensor& nominal, const Tensor& shaken) {
 
 Result<std::vector<Elements>> run_at(const Node& node, const Evaluation& values, std::size_t point,
                                      std::uint64_t number) {
-  if (node.op->structure == ops::Structure::kControlFlow)
-    return run_bodies(node, values, point, number);
-  if (takes_held(*node.op)) return run_on_held(node, values, point);
-  return run_kernel(node, values, point, number);
+  TESSERA_ASSIGN(std::vector<Elements> results, run_by_kind(node, values, point, number));
+  const bool open = std::ranges::any_of(node.inputs, [&](ValueId id) {
+    return id != kOmitted && opens_rank(values[static_cast<std::size_t>(id)][point]);
+  });
+  if (open)
+    for (Elements& result : results) result.open_rank = true;
+  return results;
 }
 
 DType Elements::dtype() const {

@@ -24,6 +24,7 @@ struct Elements {
   Tensor nominal;
   std::array<Tensor, kShakes> shaken;  // the same storage where shaking has not reached the value
   std::shared_ptr<const Held> held;    // sequences and optionals: then the tensors are undefined
+  bool open_rank = false;              // no type tells its rank: branches or elements differ in it
 
   [[nodiscard]] DType dtype() const;  // of the tensor, or of those inside
 };

@@ -40,6 +40,8 @@ Result<Elements> apply(const char* op, const ops::Attributes& attributes,
         input.shaken, [&](const Tensor& shaken) { return same_storage(shaken, input.nominal); });
   });
   Elements result;
+  result.open_rank =
+      std::ranges::any_of(inputs, [](const Elements& input) { return input.open_rank; });
   for (const Which which : kWhich) {
     if (still && which != Which::kNominal) {
       result.shaken[which == Which::kFirst ? 0 : 1] = result.nominal;
@@ -126,7 +128,13 @@ Result<bool> truth(const Elements& elements) {
 Result<std::vector<Elements>> run_if(const Call& call) {
   if (call.input(0) == nullptr) return unusable("it has no condition");
   TESSERA_ASSIGN(const bool taken, truth(*call.input(0)));
-  return run_body(call, call.node.bodies[taken ? 0 : 1], {});
+  TESSERA_ASSIGN(std::vector<Elements> given, run_body(call, call.node.bodies[taken ? 0 : 1], {}));
+  // The other branch tells only whether a type can know the ranks.
+  const auto other = run_body(call, call.node.bodies[taken ? 1 : 0], {});
+  for (std::size_t i = 0; i < given.size(); ++i)
+    if (!other || (*other)[i].nominal.dims().size() != given[i].nominal.dims().size())
+      given[i].open_rank = true;
+  return given;
 }
 
 // The states, then each list of slices as one tensor.
@@ -193,6 +201,8 @@ Result<std::vector<Elements>> run_loop(const Call& call) {
       if (given[i + 1].nominal.dims() != states[i].nominal.dims())
         return unusable("nothing tells the sizes of what it would give");
     probe.assign(given.begin() + first_slice, given.end());
+    if (std::ranges::any_of(probe, &Elements::open_rank))
+      return unusable("no type tells the rank of what it would give");
   }
   return finished(call, std::move(states), slices, probe);
 }

@@ -104,8 +104,11 @@ Result<Dim> transposed_dim(Window& window, std::size_t i, const Dim& input, std:
       window.auto_pad == AutoPad::kSameUpper || window.auto_pad == AutoPad::kSameLower;
   if (wanted.empty() && !same) {
     const Dim size = full - Dim(axis.pad_begin + axis.pad_end);
-    if (input.constant() == 0) return Dim(0);
     if (const auto known = size.constant(); known && *known < 0) {
+      if (*full.constant() < 0) {
+        return op_error("ConvTranspose",
+                        fmt::format("spatial axis {}: expected a size of at least 1, found 0", i));
+      }
       return op_error("ConvTranspose",
                       fmt::format("spatial axis {}: expected pads of at most {}, found {} and {}",
                                   i, *full.constant(), axis.pad_begin, axis.pad_end));

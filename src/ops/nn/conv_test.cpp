@@ -280,6 +280,17 @@ TEST(ConvErrors, NameTheInput) {
       "Conv: spatial axis 0: expected a padded size of at least 7 (the dilated kernel), found 2");
 }
 
+TEST(ConvInference, NoWindowIsNoOutputAndMoreIsMissingAnError) {
+  const auto with = [](const char* x, std::int64_t stride) {
+    return infer_text("Conv", attributes({{"strides", Ints{stride}}}), {x, "fp32[6, 4, 3]"});
+  };
+  EXPECT_EQ(with("fp32[1, 4, 2]", 1), "fp32[1, 6, 0]");
+  EXPECT_EQ(with("fp32[1, 4, 0]", 3), "fp32[1, 6, 0]");
+  EXPECT_EQ(
+      with("fp32[1, 4, 0]", 2),
+      "Conv: spatial axis 0: expected a padded size of at least 3 (the dilated kernel), found 0");
+}
+
 TEST(ConvErrors, AreThoseOfTheKernelToo) {
   const auto result = run_op("Conv", {}, {floats({1, 1, 2}, {1, 2}), floats({1, 2, 1}, {1, 1})});
   EXPECT_EQ(
@@ -302,6 +313,10 @@ TEST(ConvTransposeErrors, NameTheAttribute) {
             "ConvTranspose: output_shape[0]: expected at least 0, found -3");
   EXPECT_EQ(with("pads", Ints{8, 8}),
             "ConvTranspose: spatial axis 0: expected pads of at most 10, found 8 and 8");
+  EXPECT_EQ(infer_text("ConvTranspose", attributes({{"strides", Ints{4}}}),
+                       {"fp32[1, 4, 0]", "fp32[4, 6, 3]"}),
+            "ConvTranspose: spatial axis 0: expected a size of at least 1, found 0");
+  EXPECT_EQ(infer_text("ConvTranspose", {}, {"fp32[1, 4, 0]", "fp32[4, 6, 3]"}), "fp32[1, 6, 2]");
   EXPECT_EQ(infer_text("ConvTranspose", {}, {"fp32[1, 4, 8]", "fp32[5, 6, 3]"}),
             "ConvTranspose: channels of input 'X': expected 5 (the first size of 'W'), found 4");
 }

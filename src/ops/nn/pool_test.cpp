@@ -214,6 +214,21 @@ TEST(PoolInference, KeepsSymbolicSizes) {
   EXPECT_EQ(infer_text("GlobalAveragePool", {}, {"fp32[n, c, h, w]"}), "fp32[n, c, 1, 1]");
 }
 
+TEST(PoolInference, CeilModeKeepsAWindowThatDoesNotFit) {
+  const auto with = [](const char* x, std::int64_t kernel) {
+    return infer_text(
+        "MaxPool",
+        attributes(
+            {{"kernel_shape", Ints{kernel}}, {"strides", Ints{2}}, {"ceil_mode", std::int64_t{1}}}),
+        {x});
+  };
+  EXPECT_EQ(with("fp32[1, 1, 4]", 5), "fp32[1, 1, 1]");
+  EXPECT_EQ(with("fp32[1, 1, 3]", 5), "fp32[1, 1, 0]");
+  EXPECT_EQ(with("fp32[1, 1, 1]", 5),
+            "MaxPool: spatial axis 0: expected a padded size of at least 5 (the dilated kernel), "
+            "found 1");
+}
+
 TEST(PoolErrors, NameTheAttribute) {
   EXPECT_EQ(infer_text("MaxPool", {}, {"fp32[1, 1, 4]"}),
             "MaxPool: kernel_shape: expected one, found none");

@@ -104,25 +104,28 @@ Result<Dim> output_dim(std::string_view op, const Window& window, std::size_t ax
                        const Dim& input) {
   const WindowAxis& w = window.axes[axis];
   if (is_same(window.auto_pad)) return ceildiv(input, Dim(w.stride));
-  const Dim room = input + Dim(w.pad_begin + w.pad_end - w.extent());  // for steps of the window
-  if (const auto known = room.constant(); known && *known < 0) {
-    if (*known + w.stride >= 0 || input.constant() == 0) return Dim(0);  // no window fits
+  Dim count;
+  if (window.ceil_mode) {
+    // The last window is the partial one, unless it would start at or after input + pad_begin.
+    const std::int64_t past = std::min<std::int64_t>(0, w.pad_end - w.extent() + w.stride);
+    count = ceildiv(input + Dim(w.pad_begin + past), Dim(w.stride));
+  } else {
+    count = floordiv(input + Dim(w.pad_begin + w.pad_end - w.extent()), Dim(w.stride)) + Dim(1);
+  }
+  if (const auto known = count.constant(); known && *known < 0) {
     return window_error(
         op, fmt::format("spatial axis {}: expected a padded size of at least {} (the dilated "
                         "kernel), found {}",
-                        axis, w.extent(), *known + w.extent()));
+                        axis, w.extent(), *input.constant() + w.pad_begin + w.pad_end));
   }
-  if (!window.ceil_mode) return floordiv(room, Dim(w.stride)) + Dim(1);
-  // The last window is the partial one, unless it would start at or after input + pad_begin.
-  const std::int64_t past = std::min<std::int64_t>(0, w.pad_end - w.extent() + w.stride);
-  return ceildiv(input + Dim(w.pad_begin + past), Dim(w.stride));
+  return count;
 }
 
 Result<Dims> output_dims(std::string_view op, const Window& window, const Dims& spatial) {
   Dims dims;
   for (std::size_t i = 0; i < spatial.size(); ++i) {
     TESSERA_ASSIGN(const Dim dim, output_dim(op, window, i, Dim(spatial[i])));
-    dims.push_back(std::max<std::int64_t>(0, dim.constant().value_or(0)));
+    dims.push_back(dim.constant().value());
   }
   return dims;
 }

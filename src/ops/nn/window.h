@@ -42,8 +42,8 @@ Result<Window> read_window(std::string_view op, const Attributes& attributes,
                            std::size_t spatial_rank, const std::optional<Dims>& weight_kernel);
 
 // The number of windows along `axis` of an input of that size. Windows that would start in the
-// padding at the end are left out. An error where the size is a number and the padded input is
-// smaller than the window.
+// padding at the end are left out. An error where it is a number below 0: the padded input lacks
+// more than a stride of one window.
 Result<Dim> output_dim(std::string_view op, const Window& window, std::size_t axis,
                        const Dim& input);
 
