@@ -99,7 +99,7 @@ class Experiment {
 
   // Indices of the plans that may be the best, the fastest first.
   [[nodiscard]] std::vector<std::size_t> finalists() const {
-    const auto ratio = [this](std::size_t i) { return result_.plans[i].timing.ratio(); };
+    const auto ratio = [this](std::size_t i) { return result_.plans[i].timing.ratio; };
     std::vector<std::size_t> order;
     for (std::size_t i = 0; i < result_.plans.size(); ++i)
       if (result_.plans[i].problem.empty()) order.push_back(i);
@@ -143,15 +143,27 @@ const MeasuredPlan* ModelResult::best() const {
   const MeasuredPlan* best = nullptr;
   for (const MeasuredPlan& plan : plans)
     if (plan.final_timing &&
-        (best == nullptr || plan.final_timing->ratio() < best->final_timing->ratio()))
+        (best == nullptr || plan.final_timing->ratio < best->final_timing->ratio))
       best = &plan;
   return best;
 }
 
-bool ModelResult::holds() const {
+Verdict ModelResult::verdict() const {
+  if (std::ranges::any_of(plans, [](const auto& plan) { return !plan.problem.empty(); }))
+    return Verdict::kFails;
+  if (again.ratio > kAllowed || again.ratio * kAllowed < 1) return Verdict::kUndecided;
   const MeasuredPlan* fastest = best();
-  return fastest != nullptr && fastest->final_timing->ratio() * kAllowed >= 1 &&
-         std::ranges::all_of(plans, [](const auto& plan) { return plan.problem.empty(); });
+  return fastest != nullptr && fastest->final_timing->ratio * kAllowed >= 1 ? Verdict::kHolds
+                                                                            : Verdict::kFails;
+}
+
+std::string_view to_string(Verdict verdict) {
+  switch (verdict) {
+    case Verdict::kHolds: return "holds";
+    case Verdict::kFails: return "FAILS";
+    case Verdict::kUndecided: return "UNDECIDED";
+  }
+  return {};
 }
 
 std::vector<std::string> default_subgraph(const std::string& model) {

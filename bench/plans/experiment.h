@@ -2,9 +2,11 @@
 
 // The experiment of one model: other plans than the chosen one, measured beside it.
 
+#include <cstdint>
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/error.h"
@@ -38,6 +40,9 @@ struct MeasuredPlan {
   std::string problem;  // it does not compile, does not run, or gives other outputs; else empty
 };
 
+enum class Verdict : std::uint8_t { kHolds, kFails, kUndecided };
+std::string_view to_string(Verdict verdict);
+
 struct ModelResult {
   std::string name;
   std::vector<std::string> subgraph;  // nodes
@@ -51,8 +56,9 @@ struct ModelResult {
 
   // The fastest of the plans that were measured again; null where there is none.
   [[nodiscard]] const MeasuredPlan* best() const;
-  [[nodiscard]] bool holds()
-      const;  // no problem, and the chosen plan is within kAllowed of the best
+  // kUndecided where the chosen plan beside itself is off by more than kAllowed; else kHolds where
+  // no plan has a problem and the chosen one is within kAllowed of the best.
+  [[nodiscard]] Verdict verdict() const;
 };
 
 struct ModelFile {

@@ -1,5 +1,6 @@
 #include "plans/experiment.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -80,26 +81,38 @@ ModelResult result_of(std::vector<double> final_ratios) {
   result.groups.push_back({"random", {}, 0, 0, 0});
   for (const double ratio : final_ratios) {
     MeasuredPlan& plan = result.plans.emplace_back();
-    plan.timing = {100, 50, 3};
-    plan.final_timing = Timing{100, 100 * ratio, 15};
+    plan.timing = {100, 50, 0.5, 3};
+    plan.final_timing = Timing{100, 100 * ratio, ratio, 15};
     plan.differences.push_back({"conv", "this", "that"});
   }
   return result;
 }
 
 TEST(Verdict, HoldsWithinFivePercentOfTheBestMeasuredAgain) {
-  EXPECT_TRUE(result_of({1.2, 0.96}).holds());
-  EXPECT_FALSE(result_of({1.2, 0.94, 0.96}).holds());
-  EXPECT_FALSE(result_of({}).holds()) << "nothing was measured";
+  EXPECT_EQ(result_of({1.2, 0.96}).verdict(), Verdict::kHolds);
+  EXPECT_EQ(result_of({1.2, 0.94, 0.96}).verdict(), Verdict::kFails);
+  EXPECT_EQ(result_of({}).verdict(), Verdict::kFails) << "nothing was measured";
   EXPECT_THAT(results_text(result_of({1.2, 0.8})),
               HasSubstr("verdict: FAILS: the chosen plan takes 1.250 of the best plan's time "
                         "(allowed: 1.05)"));
 }
 
+TEST(Verdict, IsOpenWhereTheChosenPlanIsNotAsFastAsItself) {
+  for (const double noise : {0.94, 1.06}) {
+    ModelResult result = result_of({1.2, 0.8});
+    result.again.ratio = noise;
+    EXPECT_EQ(result.verdict(), Verdict::kUndecided);
+    EXPECT_THAT(results_text(result),
+                HasSubstr(fmt::format("the machine was disturbed: the chosen plan beside itself "
+                                      "took {:.3f} of its time",
+                                      noise)));
+  }
+}
+
 TEST(Verdict, APlanThatFailsIsNamedAndFailsIt) {
   ModelResult result = result_of({1.2, 1.1});
   result.plans.back().problem = "output 'y': wrong";
-  EXPECT_FALSE(result.holds());
+  EXPECT_EQ(result.verdict(), Verdict::kFails);
   EXPECT_THAT(results_text(result),
               HasSubstr("problem: random plan ('conv' and others differ): output 'y': wrong"));
 }

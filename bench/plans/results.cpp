@@ -26,7 +26,7 @@ std::string group_row(const ModelResult& result, std::size_t index) {
   for (const MeasuredPlan& plan : result.plans) {
     if (plan.group != index) continue;
     if (plan.problem.empty())
-      ratios.push_back(plan.timing.ratio());
+      ratios.push_back(plan.timing.ratio);
     else
       ++problems;
   }
@@ -42,23 +42,22 @@ std::string group_row(const ModelResult& result, std::size_t index) {
 
 std::string final_row(const ModelResult& result, const MeasuredPlan& plan) {
   return fmt::format("  {:<10} {:8.3f} {:8.3f} {:10.3f} {:>6} {:>6}\n",
-                     result.groups[plan.group].name, plan.final_timing->ratio(),
-                     plan.timing.ratio(), plan.predicted_us / result.predicted_us,
-                     plan.final_timing->rounds, plan.differences.size());
+                     result.groups[plan.group].name, plan.final_timing->ratio, plan.timing.ratio,
+                     plan.predicted_us / result.predicted_us, plan.final_timing->rounds,
+                     plan.differences.size());
 }
 
 std::string finals_text(const ModelResult& result) {
   std::vector<const MeasuredPlan*> finals;
   for (const MeasuredPlan& plan : result.plans)
     if (plan.final_timing) finals.push_back(&plan);
-  std::ranges::stable_sort(finals, {},
-                           [](const auto* plan) { return plan->final_timing->ratio(); });
+  std::ranges::stable_sort(finals, {}, [](const auto* plan) { return plan->final_timing->ratio; });
   std::string text =
       fmt::format("  measured again, time / chosen:\n  {:<10} {:>8} {:>8} {:>10} {:>6} {:>6}\n",
                   "group", "again", "at first", "predicted", "rounds", "nodes");
   for (const MeasuredPlan* plan : finals) text += final_row(result, *plan);
   return text + fmt::format("  {:<10} {:8.3f} {:>8} {:10.3f} {:>6} {:>6}\n", "the chosen",
-                            result.again.ratio(), "-", 1.0, result.again.rounds, 0);
+                            result.again.ratio, "-", 1.0, result.again.rounds, 0);
 }
 
 std::string differences_text(const MeasuredPlan& plan) {
@@ -76,19 +75,27 @@ std::string differences_text(const MeasuredPlan& plan) {
 std::string verdict_text(const ModelResult& result) {
   const auto timed = timed_plans(result);
   const auto faster =
-      std::ranges::count_if(timed, [](const auto* plan) { return plan->timing.ratio() < 1; });
+      std::ranges::count_if(timed, [](const auto* plan) { return plan->timing.ratio < 1; });
   std::string text = fmt::format("  the chosen plan is number {} of {} by the first measurement\n",
                                  faster + 1, timed.size() + 1);
   const MeasuredPlan* best = result.best();
-  const double ratio = best == nullptr ? 1 : std::min(1.0, best->final_timing->ratio());
-  return text + fmt::format(
-                    "  verdict: {}: the chosen plan takes {:.3f} of the best plan's time "
-                    "(allowed: {:.2f})\n",
-                    result.holds() ? "holds" : "FAILS", 1 / ratio, kAllowed);
+  const double ratio = best == nullptr ? 1 : std::min(1.0, best->final_timing->ratio);
+  const Verdict verdict = result.verdict();
+  text += fmt::format(
+      "  verdict: {}: the chosen plan takes {:.3f} of the best plan's time (allowed: {:.2f})\n",
+      to_string(verdict), 1 / ratio, kAllowed);
+  if (verdict == Verdict::kUndecided)
+    text += fmt::format(
+        "  the machine was disturbed: the chosen plan beside itself took {:.3f} of its time\n",
+        result.again.ratio);
+  return text;
 }
 
 Json to_json(const Timing& timing) {
-  return {{"plan_us", timing.plan_us}, {"chosen_us", timing.chosen_us}, {"rounds", timing.rounds}};
+  return {{"plan_us", timing.plan_us},
+          {"chosen_us", timing.chosen_us},
+          {"ratio", timing.ratio},
+          {"rounds", timing.rounds}};
 }
 
 Json to_json(const ModelResult& result, const MeasuredPlan& plan) {
@@ -109,7 +116,7 @@ Json to_json(const ModelResult& result) {
                {"chosen_us", result.chosen_us},
                {"known_prices", result.known_prices},
                {"estimated_prices", result.estimated_prices},
-               {"holds", result.holds()},
+               {"verdict", to_string(result.verdict())},
                {"chosen_beside_itself", to_json(result.again)}};
   for (const Group& group : result.groups)
     json["groups"].push_back({{"name", group.name},
@@ -133,7 +140,7 @@ std::string results_text(const ModelResult& result) {
                       "worst", "faster");
   for (std::size_t i = 0; i < result.groups.size(); ++i) text += group_row(result, i);
   text += finals_text(result);
-  if (const MeasuredPlan* best = result.best(); best != nullptr && best->final_timing->ratio() < 1)
+  if (const MeasuredPlan* best = result.best(); best != nullptr && best->final_timing->ratio < 1)
     text += differences_text(*best);
   for (const MeasuredPlan& plan : result.plans)
     if (!plan.problem.empty())

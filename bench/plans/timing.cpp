@@ -61,16 +61,19 @@ Result<double> RunningPlan::burst_us() {
 Result<Timing> time_beside(RunningPlan& chosen, RunningPlan& plan, int rounds) {
   std::vector<double> chosen_us;
   std::vector<double> plan_us;
+  std::vector<double> ratios;
   for (int round = 0; round < rounds; ++round) {
     const bool chosen_first = round % 2 == 0;
     for (const bool is_chosen : {chosen_first, !chosen_first}) {
       TESSERA_ASSIGN(const double burst_us, (is_chosen ? chosen : plan).burst_us());
       (is_chosen ? chosen_us : plan_us).push_back(burst_us);
     }
-    if (plan_us.back() > kHopeless * chosen_us.back()) break;
+    ratios.push_back(plan_us.back() / chosen_us.back());
+    if (ratios.back() > kHopeless) break;
   }
-  const int done = static_cast<int>(plan_us.size());
-  return Timing{median(std::move(chosen_us)), median(std::move(plan_us)), done};
+  const int done = static_cast<int>(ratios.size());
+  return Timing{median(std::move(chosen_us)), median(std::move(plan_us)), median(std::move(ratios)),
+                done};
 }
 
 std::string disagreement(const io::NamedTensors& expected, const io::NamedTensors& found) {

@@ -35,9 +35,8 @@ class RunningPlan {
 struct Timing {
   double chosen_us = 0;  // medians over the rounds
   double plan_us = 0;
+  double ratio = 1;  // median over the rounds of plan / chosen; below 1: `plan` is faster
   int rounds = 0;
-
-  [[nodiscard]] double ratio() const { return plan_us / chosen_us; }  // below 1: `plan` is faster
 };
 
 // Both plans in each round, the one that was second goes first in the next. Ends after a round in
