@@ -56,6 +56,7 @@
   GROUP(determinant_ops)              \
   GROUP(grid_ops)                     \
   GROUP(loss_ops)                     \
+  GROUP(max_roi_pool_ops)             \
   GROUP(roi_align_ops)                \
   GROUP(unpool_ops)                   \
   /* sequence/ */                     \

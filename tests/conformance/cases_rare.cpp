@@ -17,6 +17,10 @@ void add_sampling(std::vector<OpCase>& cases) {
                        ints("b", {0, 1}) +
                        "%y = RoiAlign(%x, %r, %b) {output_height = 2, output_width = "
                        "2, sampling_ratio = 2} output %y"});
+  cases.push_back({"MaxRoiPool",
+                   "input %x : fp32[2, 3, 6, 6] const %r : fp32[2, 5] dense [0, 0, 0, 4, "
+                   "3, 1, 2, 1, 5, 4] "
+                   "%y = MaxRoiPool(%x, %r) {pooled_shape = [2, 3]} output %y"});
   cases.push_back({"Col2Im", "input %x : fp32[n, 8, 12]" + ints("i", {4, 5}) + ints("b", {2, 2}) +
                                  "%y = Col2Im(%x, %i, %b) output %y"});
   cases.push_back({"MaxUnpool",

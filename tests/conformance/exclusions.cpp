@@ -181,6 +181,7 @@ const std::vector<Refused> kRefused = {
       "LinearAttention",
       "LpNormalization",
       "LpPool",
+      "MaxRoiPool",
       "MaxUnpool",
       "MeanVarianceNormalization",
       "MelWeightMatrix",

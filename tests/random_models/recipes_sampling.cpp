@@ -117,6 +117,26 @@ bool deform_conv(Draft& draft, DType dtype, Node& node) {
   return true;
 }
 
+bool max_roi_pool(Draft& draft, DType dtype, Node& node) {
+  const ValueId x = image(draft, dtype, 2, draft.random().integer(1, 3), true);
+  const std::int64_t count = draft.random().integer(0, 3);
+  std::vector<double> regions;
+  for (std::int64_t i = 0; i < count; ++i) {
+    const auto left = static_cast<double>(draft.random().integer(-1, 3));
+    const auto top = static_cast<double>(draft.random().integer(-1, 3));
+    const auto image = static_cast<double>(draft.random().integer(0, draft.size(x, 0)[0] - 1));
+    regions.insert(regions.end(),
+                   {image, left, top, left + static_cast<double>(draft.random().integer(-1, 4)),
+                    top + static_cast<double>(draft.random().integer(-1, 4))});
+  }
+  node.inputs = {x, draft.constant(constant_tensor(dtype, {count, 5}, regions))};
+  node.attributes.set("pooled_shape",
+                      Dims{draft.random().integer(1, 3), draft.random().integer(1, 3)});
+  maybe(draft, node, "spatial_scale", one_of<float>(draft, {0.5F, 1, 2}));
+  node.outputs = {0};
+  return true;
+}
+
 bool roi_align(Draft& draft, DType dtype, Node& node) {
   const ValueId x = image(draft, dtype, 2, draft.random().integer(1, 3), true);
   const std::int64_t count = draft.random().integer(0, 3);
@@ -204,7 +224,8 @@ bool max_unpool(Draft& draft, DType dtype, Node& node) {
 
 constexpr Recipe kRecipes[] = {
     {"AffineGrid", affine_grid}, {"Col2Im", col2im},        {"DeformConv", deform_conv},
-    {"GridSample", grid_sample}, {"MaxUnpool", max_unpool}, {"RoiAlign", roi_align},
+    {"GridSample", grid_sample}, {"MaxUnpool", max_unpool}, {"MaxRoiPool", max_roi_pool},
+    {"RoiAlign", roi_align},
 };
 
 }  // namespace

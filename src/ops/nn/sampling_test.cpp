@@ -1,5 +1,5 @@
 // Operators that read between elements, or put windows together again: AffineGrid, Col2Im,
-// DeformConv, GridSample, MaxUnpool, RoiAlign; and Det.
+// DeformConv, GridSample, MaxRoiPool, MaxUnpool, RoiAlign; and Det.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -89,6 +89,44 @@ TEST(GridSample, InfersAndSaysWhatDoesNotFit) {
   testing::RecordingBuilder builder;
   ASSERT_TRUE(testing::upgrade(node, 16, builder));
   EXPECT_EQ(node.attributes.get_string("mode", ""), "cubic");
+}
+
+TEST(MaxRoiPool, TakesTheLargestOfEachBin) {
+  const Tensor image = ramp({1, 1, 4, 4});
+  const auto pooled = [&](const std::vector<float>& roi, float scale = 1) {
+    return values<float>(run_op("MaxRoiPool", {image, Tensor::of<float>(DType::kFp32, {1, 5}, roi)},
+                                {{"pooled_shape", Ints{2, 2}}, {"spatial_scale", scale}}));
+  };
+  // Three rows in bins of 1.5: rows 0 and 1, rows 1 and 2.
+  EXPECT_THAT(pooled({0, 0, 0, 3, 2}), near({5, 7, 9, 11}));
+  EXPECT_THAT(pooled({0, 0, 0, 6, 4}, 0.5F), near({5, 7, 9, 11}));
+  // What lies outside of the image has no pixels.
+  EXPECT_THAT(pooled({0, 3, 3, 4, 4}), near({15, 0, 0, 0}));
+  EXPECT_THAT(pooled({0, -9, -9, -8, -8}), near({0, 0, 0, 0}));
+  // A region has one pixel at least; both bins are in it.
+  EXPECT_THAT(pooled({0, 2, 1, 0, 0}), near({6, 6, 6, 6}));
+  EXPECT_EQ(infer_text("MaxRoiPool", {typed("fp32[n, c, h, w]"), typed("fp32[r, 5]")},
+                       {{"pooled_shape", Ints{7, 3}}}),
+            "fp32[r, c, 7, 3]");
+}
+
+TEST(MaxRoiPool, SaysWhatDoesNotFit) {
+  const auto inferred = [](Ints pooled, const char* rois) {
+    return infer_text("MaxRoiPool", {typed("fp32[n, c, h, w]"), typed(rois)},
+                      {{"pooled_shape", std::move(pooled)}});
+  };
+  EXPECT_EQ(inferred({7}, "fp32[r, 5]"),
+            "attribute 'pooled_shape': expected height and width, found 1 values");
+  EXPECT_EQ(inferred({7, 0}, "fp32[r, 5]"),
+            "attribute 'pooled_shape': expected 1 or more, found 0");
+  EXPECT_EQ(inferred({7, 7}, "fp32[r, 4]"),
+            "MaxRoiPool: size 1 of rois: expected 5 (image and two corners), found 4");
+  EXPECT_EQ(op_error("MaxRoiPool", {ramp({1, 1, 4, 4}), tensor<float>({1, 5}, {1, 0, 0, 1, 1})},
+                     {{"pooled_shape", Ints{1, 1}}}),
+            "MaxRoiPool: rois[0, 0]: expected an image from 0 to 0, found 1");
+  EXPECT_EQ(
+      op_error("MaxRoiPool", {ramp({1, 1, 4, 4}), ramp({1, 4})}, {{"pooled_shape", Ints{1, 1}}}),
+      "MaxRoiPool: expected X of rank 4 and rois of 5 columns, found [1, 1, 4, 4] and [1, 4]");
 }
 
 TEST(RoiAlign, PoolsByMeanOrLargest) {
