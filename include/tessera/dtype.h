@@ -37,9 +37,11 @@ enum class DType : std::uint8_t {
   kFp8E8M0 = 24,
   kUInt2 = 25,
   kInt2 = 26,
+  kFp6E2M3 = 27,
+  kFp6E3M2 = 28,
 };
 
-inline constexpr int kDTypeCount = 27;
+inline constexpr int kDTypeCount = 29;
 
 // Short names as they stand in profiles, reports and the text form of the IR: "fp32", "int64",
 // "bool", "bf16", "fp8_e4m3fn".
@@ -48,10 +50,10 @@ std::string_view to_string(DType dtype);
 // The dtype of that name, or kUndefined.
 DType dtype_from_string(std::string_view name);
 
-// Bits of one element in memory; 2 and 4 for the packed types; 0 for strings and kUndefined.
+// Bits of one element in memory; 2, 4 and 6 for the packed types; 0 for strings and kUndefined.
 int bits_of(DType dtype);
 
-bool is_float(DType dtype);    // fp64 down to the 4-bit and 8-bit floats, not complex
+bool is_float(DType dtype);    // fp64 down to the floats of 8, 6 and 4 bits, not complex
 bool is_integer(DType dtype);  // signed and unsigned, not bool
 
 }  // namespace tessera

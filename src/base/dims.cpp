@@ -19,8 +19,7 @@ std::optional<std::int64_t> bytes_for(DType dtype, std::int64_t count) {
   const int bits = bits_of(dtype);
   if (bits >= 8) return checked_mul(count, bits / 8);
   if (bits == 0) return 0;
-  const std::int64_t per_byte = 8 / bits;
-  return count / per_byte + (count % per_byte != 0 ? 1 : 0);
+  return count / 8 * bits + (count % 8 * bits + 7) / 8;
 }
 
 }  // namespace

@@ -24,6 +24,11 @@ TEST(DimsTest, Nbytes) {
   EXPECT_EQ(checked_nbytes(DType::kInt4, {3}), 2);
   EXPECT_EQ(checked_nbytes(DType::kUInt2, {5}), 2);
   EXPECT_EQ(checked_nbytes(DType::kInt4, {0}), 0);
+  EXPECT_EQ(checked_nbytes(DType::kFp6E2M3, {1}), 1);
+  EXPECT_EQ(checked_nbytes(DType::kFp6E2M3, {2}), 2);
+  EXPECT_EQ(checked_nbytes(DType::kFp6E3M2, {4}), 3);
+  EXPECT_EQ(checked_nbytes(DType::kFp6E3M2, {13}), 10);
+  EXPECT_EQ(checked_nbytes(DType::kFp6E3M2, {INT64_MAX}), INT64_MAX / 8 * 6 + 6);
   EXPECT_EQ(checked_nbytes(DType::kInt4, {INT64_MAX}), INT64_MAX / 2 + 1);
   EXPECT_EQ(checked_nbytes(DType::kString, {2}),
             2 * static_cast<std::int64_t>(sizeof(std::string)));

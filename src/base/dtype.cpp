@@ -28,7 +28,8 @@ constexpr std::array<DTypeInfo, kDTypeCount> kInfos = {{
     {"fp8_e5m2fnuz", 8, Family::kFloat}, {"uint4", 4, Family::kInteger},
     {"int4", 4, Family::kInteger},       {"fp4_e2m1", 4, Family::kFloat},
     {"fp8_e8m0", 8, Family::kFloat},     {"uint2", 2, Family::kInteger},
-    {"int2", 2, Family::kInteger},
+    {"int2", 2, Family::kInteger},       {"fp6_e2m3", 6, Family::kFloat},
+    {"fp6_e3m2", 6, Family::kFloat},
 }};
 
 // A number outside of the enumeration (from a damaged file) reads as kUndefined.

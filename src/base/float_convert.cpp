@@ -178,9 +178,9 @@ void store_packed(const Target& to, std::int64_t start, std::int64_t count, cons
   const int bits = bits_of(dtype);
   for (std::int64_t i = 0; i < count; ++i) {
     const std::uint8_t pattern =
-        dtype == DType::kFp4E2M1 ? static_cast<std::uint8_t>(encode_small_float(
-                                       small_float_format(dtype), to_odd_double(values[i]), true))
-                                 : packed_from(values[i], bits);
+        is_float(dtype) ? static_cast<std::uint8_t>(encode_small_float(
+                              small_float_format(dtype), to_odd_double(values[i]), true))
+                        : packed_from(values[i], bits);
     packed_set(to.view.data, start + i, bits, pattern);
   }
 }
@@ -293,18 +293,21 @@ std::uint8_t fp32_to_small_float(DType dtype, float value, bool saturate, E8M0Ro
 }
 
 std::uint8_t packed_get(const void* data, std::int64_t index, int bits) {
-  const int per_byte = 8 / bits;
-  const unsigned byte = static_cast<const std::uint8_t*>(data)[index / per_byte];
-  const int shift = static_cast<int>(index % per_byte) * bits;
-  return static_cast<std::uint8_t>((byte >> shift) & ((1U << bits) - 1));
+  const auto* bytes = static_cast<const std::uint8_t*>(data) + index * bits / 8;
+  const int shift = static_cast<int>(index * bits % 8);
+  unsigned pattern = bytes[0];
+  if (shift + bits > 8) pattern |= static_cast<unsigned>(bytes[1]) << 8;
+  return static_cast<std::uint8_t>((pattern >> shift) & ((1U << bits) - 1));
 }
 
 void packed_set(void* data, std::int64_t index, int bits, std::uint8_t value) {
-  const int per_byte = 8 / bits;
-  std::uint8_t& byte = static_cast<std::uint8_t*>(data)[index / per_byte];
-  const int shift = static_cast<int>(index % per_byte) * bits;
-  const unsigned mask = (1U << bits) - 1;
-  byte = static_cast<std::uint8_t>((byte & ~(mask << shift)) | ((value & mask) << shift));
+  auto* bytes = static_cast<std::uint8_t*>(data) + index * bits / 8;
+  const int shift = static_cast<int>(index * bits % 8);
+  const unsigned mask = ((1U << bits) - 1) << shift;
+  const unsigned pattern = static_cast<unsigned>(value) << shift & mask;
+  bytes[0] = static_cast<std::uint8_t>((bytes[0] & ~mask) | pattern);
+  if (shift + bits > 8)
+    bytes[1] = static_cast<std::uint8_t>((bytes[1] & ~(mask >> 8)) | pattern >> 8);
 }
 
 void cast_elements(const TensorView& from, const MutableTensorView& to, bool saturate,

@@ -78,7 +78,8 @@ TEST(HalfTest, FastPathsAgreeWithTheGeneralEncoder) {
 }
 
 constexpr DType kSmallFloats[] = {DType::kFp8E4M3Fn,   DType::kFp8E4M3FnUz, DType::kFp8E5M2,
-                                  DType::kFp8E5M2FnUz, DType::kFp8E8M0,     DType::kFp4E2M1};
+                                  DType::kFp8E5M2FnUz, DType::kFp8E8M0,     DType::kFp4E2M1,
+                                  DType::kFp6E2M3,     DType::kFp6E3M2};
 
 int patterns_of(DType dtype) {
   return 1 << bits_of(dtype);
@@ -126,6 +127,12 @@ TEST(SmallFloatTest, KnownPatterns) {
                          {DType::kFp4E2M1, 0x1, 0.5F},
                          {DType::kFp4E2M1, 0xF, -6},
                          {DType::kFp4E2M1, 0x2, 1},
+                         {DType::kFp6E2M3, 0x1F, 7.5F},
+                         {DType::kFp6E2M3, 0x08, 1},
+                         {DType::kFp6E2M3, 0x21, -0.125F},
+                         {DType::kFp6E3M2, 0x1F, 28},
+                         {DType::kFp6E3M2, 0x0C, 1},
+                         {DType::kFp6E3M2, 0x21, -0.0625F},
                          {DType::kFp8E4M3Fn, 0xFE, -448}};
   for (const Known& k : known) {
     EXPECT_EQ(small_float_to_fp32(k.dtype, static_cast<std::uint8_t>(k.bits)), k.value)
@@ -175,6 +182,8 @@ TEST(SmallFloatTest, SpecialValuesAsOnnxCastDefines) {
   EXPECT_EQ(fp32_to_small_float(DType::kFp8E5M2FnUz, -1e-30F, true), 0x00);
   EXPECT_EQ(fp32_to_small_float(DType::kFp4E2M1, kNan, false), 0x8);
   EXPECT_EQ(cast(DType::kFp4E2M1, -kInfinity, false), -6.0F);
+  EXPECT_EQ(fp32_to_small_float(DType::kFp6E2M3, kNan, false), 0x20);
+  EXPECT_EQ(cast(DType::kFp6E3M2, 1e9F, false), 28.0F);
 }
 
 TEST(SmallFloatTest, E8M0Rounding) {
@@ -213,8 +222,9 @@ std::uint8_t nearest_by_search(DType dtype, float value) {
 
 TEST(SmallFloatTest, RoundsToTheNearestPattern) {
   testing::Random random(5);
-  for (const DType dtype : {DType::kFp8E4M3Fn, DType::kFp8E4M3FnUz, DType::kFp8E5M2,
-                            DType::kFp8E5M2FnUz, DType::kFp4E2M1}) {
+  for (const DType dtype :
+       {DType::kFp8E4M3Fn, DType::kFp8E4M3FnUz, DType::kFp8E5M2, DType::kFp8E5M2FnUz,
+        DType::kFp4E2M1, DType::kFp6E2M3, DType::kFp6E3M2}) {
     for (int i = 0; i < 4000; ++i) {
       float value = random_float(random);
       if (i % 4 == 0) {  // just between two neighbours
@@ -328,6 +338,26 @@ TEST(CastTest, PackedTypes) {
   std::vector<float> back(4);
   cast_elements({DType::kFp4E2M1, {4}, packed}, {DType::kFp32, {4}, back.data()}, true);
   EXPECT_EQ(back, (std::vector<float>{-6, -6, 6, 6}));
+}
+
+// Four elements of 6 bits in three bytes, as ONNX lays them out.
+TEST(CastTest, SixBitsCrossBytes) {
+  const std::vector<float> values = {1, -0.125F, 7.5F, -7.5F, 2};
+  std::uint8_t packed[] = {0xFF, 0xFF, 0xFF, 0xFF};
+  cast_elements({DType::kFp32, {5}, values.data()}, {DType::kFp6E2M3, {5}, packed}, true);
+  const std::uint8_t patterns[] = {0x08, 0x21, 0x1F, 0x3F, 0x10};
+  for (int i = 0; i < 5; ++i) EXPECT_EQ(packed_get(packed, i, 6), patterns[i]);
+  EXPECT_EQ(packed[0], 0x08 | (0x21 & 0x3) << 6);
+  EXPECT_EQ(packed[1], 0x21 >> 2 | (0x1F & 0xF) << 4);
+  EXPECT_EQ(packed[2], 0x1F >> 4 | 0x3F << 2);
+  EXPECT_EQ(packed[3], 0x10);
+  std::vector<float> back(5);
+  cast_elements({DType::kFp6E2M3, {5}, packed}, {DType::kFp32, {5}, back.data()}, true);
+  EXPECT_EQ(back, values);
+  packed_set(packed, 1, 6, 0);
+  EXPECT_EQ(packed_get(packed, 0, 6), 0x08);
+  EXPECT_EQ(packed_get(packed, 1, 6), 0);
+  EXPECT_EQ(packed_get(packed, 2, 6), 0x1F);
 }
 
 // Every castable dtype to every other, over more elements than one chunk: small integers survive.

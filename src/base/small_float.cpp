@@ -72,6 +72,8 @@ const SmallFloatFormat& small_float_format(DType dtype) {
   static constexpr SmallFloatFormat kE5M2{5, 2, 15, Specials::kIeee};
   static constexpr SmallFloatFormat kE5M2FnUz{5, 2, 16, Specials::kNanNegativeZero};
   static constexpr SmallFloatFormat kE2M1{2, 1, 1, Specials::kNone};
+  static constexpr SmallFloatFormat kE2M3{2, 3, 1, Specials::kNone};
+  static constexpr SmallFloatFormat kE3M2{3, 2, 3, Specials::kNone};
   switch (dtype) {
     case DType::kFp16: return kFp16;
     case DType::kBf16: return kBf16;
@@ -79,6 +81,8 @@ const SmallFloatFormat& small_float_format(DType dtype) {
     case DType::kFp8E4M3FnUz: return kE4M3FnUz;
     case DType::kFp8E5M2: return kE5M2;
     case DType::kFp8E5M2FnUz: return kE5M2FnUz;
+    case DType::kFp6E2M3: return kE2M3;
+    case DType::kFp6E3M2: return kE3M2;
     default: TESSERA_CHECK(dtype == DType::kFp4E2M1); return kE2M1;
   }
 }

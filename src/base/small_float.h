@@ -23,7 +23,7 @@ struct SmallFloatFormat {
   Specials specials;
 };
 
-// The format of fp16, bf16, fp8_* (but not e8m0) and fp4_e2m1. TESSERA_CHECKs the dtype.
+// The format of fp16, bf16, fp8_* (but not e8m0), fp6_* and fp4_e2m1. TESSERA_CHECKs the dtype.
 const SmallFloatFormat& small_float_format(DType dtype);
 
 double decode_small_float(const SmallFloatFormat& format, std::uint32_t bits);

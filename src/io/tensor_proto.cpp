@@ -7,6 +7,7 @@
 #include <memory>
 #include <utility>
 
+#include "base/float_convert.h"
 #include "io/bool_bytes.h"
 #include "io/onnx.pb.h"
 
@@ -94,10 +95,12 @@ Result<bool> uses_typed_field(const onnx::TensorProto& proto, DType dtype) {
   return true;
 }
 
-// Entries of the typed field: two for a complex element; one for each byte of a packed type.
+// Entries of the typed field: two for a complex element; one for each byte of a packed type, but
+// for each element of those of 6 bits.
 std::int64_t entries_of(DType dtype, const Dims& dims) {
   if (dtype == DType::kComplex64 || dtype == DType::kComplex128) return 2 * numel(dims);
-  return bits_of(dtype) < 8 && dtype != DType::kString ? nbytes(dtype, dims) : numel(dims);
+  const int bits = bits_of(dtype);
+  return bits == 2 || bits == 4 ? nbytes(dtype, dims) : numel(dims);
 }
 
 Status check_entries(DType dtype, const Dims& dims, const char* field, int found) {
@@ -128,8 +131,23 @@ Status narrow(const onnx::TensorProto& proto, DType dtype, void* target) {
   return {};
 }
 
+// int32_data into a type of 6 bits, an element each.
+Status narrow_to_6_bits(const onnx::TensorProto& proto, DType dtype, void* target) {
+  for (int i = 0; i < proto.int32_data_size(); ++i) {
+    const std::int32_t value = proto.int32_data(i);
+    if (value < 0 || value > 0x3F) {
+      return fail(ErrorCode::kOutOfRange, "int32_data[" + std::to_string(i) + "] is " +
+                                              std::to_string(value) + ", which does not fit " +
+                                              std::string(to_string(dtype)));
+    }
+    packed_set(target, i, 6, static_cast<std::uint8_t>(value));
+  }
+  return {};
+}
+
 Status fill_from_int32(const onnx::TensorProto& proto, DType dtype, void* target) {
   switch (bits_of(dtype)) {
+    case 6: return narrow_to_6_bits(proto, dtype, target);
     case 32: return narrow<std::int32_t>(proto, dtype, target);
     case 16: return narrow<std::uint16_t>(proto, dtype, target);
     default: return narrow<std::uint8_t>(proto, dtype, target);

@@ -106,6 +106,17 @@ TEST(TensorProtoTest, TypedFields) {
   packed.add_int32_data(0x07);
   EXPECT_EQ(to_int64_vector(tensor_from_proto(packed)->view()), (Dims{1, -1, 7}));
 
+  auto sixes = proto_of(DType::kFp6E3M2, {3});  // an element in an entry
+  for (const int bits : {0x3F, 0x01, 0x20}) sixes.add_int32_data(bits);
+  const auto six_bits = tensor_from_proto(sixes);
+  ASSERT_TRUE(six_bits.has_value()) << six_bits.error().to_string();
+  EXPECT_EQ(packed_get(six_bits->data(), 0, 6), 0x3F);
+  EXPECT_EQ(packed_get(six_bits->data(), 1, 6), 0x01);
+  EXPECT_EQ(packed_get(six_bits->data(), 2, 6), 0x20);
+  sixes.set_int32_data(1, 64);
+  EXPECT_EQ(tensor_from_proto(sixes).error().to_string(),
+            "int32_data[1] is 64, which does not fit fp6_e3m2");
+
   auto scalar = proto_of(DType::kInt64, {});
   scalar.add_int64_data(INT64_MIN);
   EXPECT_TRUE(

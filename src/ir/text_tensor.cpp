@@ -71,6 +71,8 @@ std::string print_element(DType dtype, const void* data, std::int64_t i) {
     case DType::kFp8E5M2:
     case DType::kFp8E5M2FnUz:
     case DType::kFp8E8M0: return fmt::format("0x{:02x}", load<std::uint8_t>(data, i));
+    case DType::kFp6E2M3:
+    case DType::kFp6E3M2: return fmt::format("0x{:02x}", packed_get(data, i, 6));
     case DType::kFp4E2M1: return fmt::format("0x{:x}", packed_get(data, i, 4));
     case DType::kUInt4:
     case DType::kUInt2: return fmt::format("{}", packed_get(data, i, bits_of(dtype)));
@@ -133,8 +135,7 @@ bool store_half(DType dtype, std::string_view text, void* data, std::int64_t i) 
 bool store_packed(DType dtype, std::string_view text, void* data, std::int64_t i) {
   const int bits = bits_of(dtype);
   std::int64_t value = 0;
-  if (dtype == DType::kFp4E2M1 ? !parse_bits(text, value) : !parse_number(text, value, 10))
-    return false;
+  if (is_float(dtype) ? !parse_bits(text, value) : !parse_number(text, value, 10)) return false;
   const bool is_signed = dtype == DType::kInt4 || dtype == DType::kInt2;
   const std::int64_t min = is_signed ? -(1 << (bits - 1)) : 0;
   const std::int64_t max = (1 << (is_signed ? bits - 1 : bits)) - 1;
@@ -171,6 +172,8 @@ bool store_number(DType dtype, std::string_view text, void* data, std::int64_t i
       store(data, i, bits);
       return true;
     }
+    case DType::kFp6E2M3:
+    case DType::kFp6E3M2:
     case DType::kFp4E2M1:
     case DType::kUInt4:
     case DType::kInt4:

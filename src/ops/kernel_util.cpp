@@ -8,7 +8,7 @@ namespace tessera::ops {
 namespace {
 
 bool is_packed(DType dtype) {
-  return bits_of(dtype) == 2 || bits_of(dtype) == 4;
+  return bits_of(dtype) > 0 && bits_of(dtype) < 8;
 }
 
 // Stands between a kernel and its context: packed outputs go to bytes of their own first.

@@ -110,7 +110,7 @@ struct Bits128 {
 };
 
 // body(Tag<T>) with a type as wide as the elements: for operators that move elements and do not
-// look at them. Packed 2- and 4-bit types count as one byte an element; kernels see them so under
+// look at them. Packed types count as one byte an element; kernels see them so under
 // run_unpacked.
 template <typename Body>
 Status dispatch_elements(DType dtype, Body&& body) {
@@ -118,6 +118,7 @@ Status dispatch_elements(DType dtype, Body&& body) {
   switch (bits_of(dtype)) {
     case 2:
     case 4:
+    case 6:
     case 8: return body(Tag<std::uint8_t>{});
     case 16: return body(Tag<std::uint16_t>{});
     case 32: return body(Tag<std::uint32_t>{});

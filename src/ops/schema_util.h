@@ -33,7 +33,8 @@ inline constexpr DTypeSet kFp8Types =
     dtype_set({DType::kFp8E4M3Fn, DType::kFp8E4M3FnUz, DType::kFp8E5M2, DType::kFp8E5M2FnUz,
                DType::kFp8E8M0});
 inline constexpr DTypeSet kPackedTypes =
-    dtype_set({DType::kUInt4, DType::kInt4, DType::kFp4E2M1, DType::kUInt2, DType::kInt2});
+    dtype_set({DType::kUInt4, DType::kInt4, DType::kFp4E2M1, DType::kUInt2, DType::kInt2,
+               DType::kFp6E2M3, DType::kFp6E3M2});
 inline constexpr DTypeSet kFixedTypes =
     kNumericTypes | kBoolType | kComplexTypes | kFp8Types | kPackedTypes;
 inline constexpr DTypeSet kAllTypes = kFixedTypes | kStringType;

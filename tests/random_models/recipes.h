@@ -53,12 +53,12 @@ std::span<const Untested> untested_operators();
 
 // The dtypes that models draw: all.
 inline constexpr std::array kDrawnDtypes = {
-    DType::kFp32,        DType::kFp64,    DType::kFp16,        DType::kBf16,      DType::kInt8,
-    DType::kInt16,       DType::kInt32,   DType::kInt64,       DType::kUInt8,     DType::kUInt16,
-    DType::kUInt32,      DType::kUInt64,  DType::kBool,        DType::kFp8E4M3Fn, DType::kFp8E5M2,
-    DType::kFp8E4M3FnUz, DType::kFp8E8M0, DType::kFp8E5M2FnUz, DType::kInt4,      DType::kUInt4,
-    DType::kFp4E2M1,     DType::kInt2,    DType::kUInt2,       DType::kString,    DType::kComplex64,
-    DType::kComplex128};
+    DType::kFp32,        DType::kFp64,      DType::kFp16,        DType::kBf16,      DType::kInt8,
+    DType::kInt16,       DType::kInt32,     DType::kInt64,       DType::kUInt8,     DType::kUInt16,
+    DType::kUInt32,      DType::kUInt64,    DType::kBool,        DType::kFp8E4M3Fn, DType::kFp8E5M2,
+    DType::kFp8E4M3FnUz, DType::kFp8E8M0,   DType::kFp8E5M2FnUz, DType::kInt4,      DType::kUInt4,
+    DType::kFp4E2M1,     DType::kInt2,      DType::kUInt2,       DType::kFp6E2M3,   DType::kFp6E3M2,
+    DType::kString,      DType::kComplex64, DType::kComplex128};
 
 // Those of them that the recipe's key operand may have.
 std::vector<DType> key_dtypes(const Recipe& recipe);

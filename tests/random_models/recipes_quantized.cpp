@@ -50,7 +50,7 @@ bool quantize(Draft& draft, DType dtype, Node& node) {
       one_of(draft, {DType::kInt8, DType::kInt8, DType::kUInt8, DType::kUInt8, DType::kInt16,
                      DType::kUInt16, DType::kInt4, DType::kUInt4, DType::kInt2, DType::kUInt2,
                      DType::kFp8E4M3Fn, DType::kFp8E4M3FnUz, DType::kFp8E5M2, DType::kFp8E5M2FnUz,
-                     DType::kFp4E2M1});
+                     DType::kFp4E2M1, DType::kFp6E2M3, DType::kFp6E3M2});
   const bool wide = dtype == DType::kInt32 || dtype == DType::kFp64;  // no scale has these
   const Parameters made =
       parameters(draft, wide ? DType::kFp32 : dtype, to, parameter_dims(draft, node, x));

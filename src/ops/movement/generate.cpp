@@ -135,8 +135,7 @@ Status constant_of_shape_kernel(KernelContext& context) {
   const Dims dims = to_int64_vector(*shape);
   TESSERA_TRY(checked_nbytes(fill.dtype(), dims).map([](std::int64_t) {}));
   TESSERA_ASSIGN(const MutableTensorView output, context.output(0, fill.dtype(), dims));
-  if (bits_of(fill.dtype()) == 2 || bits_of(fill.dtype()) == 4) {
-    const int bits = bits_of(fill.dtype());
+  if (const int bits = bits_of(fill.dtype()); bits > 0 && bits < 8) {
     if (output.numel() == 0) return {};
     output.as<std::uint8_t>()[output.nbytes() - 1] = 0;  // what no element covers
     for (std::int64_t i = 0; i < output.numel(); ++i)

@@ -14,10 +14,10 @@
 namespace tessera::ops::nn {
 namespace {
 
-constexpr DTypeSet kQuantizedTypes =
-    dtype_set({DType::kInt8, DType::kUInt8, DType::kInt16, DType::kUInt16, DType::kInt4,
-               DType::kUInt4, DType::kInt2, DType::kUInt2, DType::kFp8E4M3Fn, DType::kFp8E4M3FnUz,
-               DType::kFp8E5M2, DType::kFp8E5M2FnUz, DType::kFp4E2M1});
+constexpr DTypeSet kQuantizedTypes = dtype_set(
+    {DType::kInt8, DType::kUInt8, DType::kInt16, DType::kUInt16, DType::kInt4, DType::kUInt4,
+     DType::kInt2, DType::kUInt2, DType::kFp8E4M3Fn, DType::kFp8E4M3FnUz, DType::kFp8E5M2,
+     DType::kFp8E5M2FnUz, DType::kFp4E2M1, DType::kFp6E2M3, DType::kFp6E3M2});
 constexpr DTypeSet kScaleTypes =
     dtype_set({DType::kFp32, DType::kFp16, DType::kBf16, DType::kFp8E8M0});
 
