@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <complex>
 #include <numeric>
 #include <type_traits>
 
@@ -16,9 +17,14 @@
 namespace tessera::ops {
 namespace {
 
-using OrderedTypes = decltype(join(NumericTypes{}, Types<bool, std::string>{}));
+using OrderedTypes = decltype(join(
+    NumericTypes{}, Types<bool, std::string, std::complex<float>, std::complex<double>>{}));
+constexpr DTypeSet kOrderedTypes = kNumericTypes | kBoolType | kStringType | kComplexTypes;
 
-// An order of all elements in which NaN comes after every number.
+// An order of all elements in which NaN comes after every number; complex ones by their real part
+// first.
+template <typename Real>
+bool comes_before(const std::complex<Real>& a, const std::complex<Real>& b);
 template <typename T>
 bool comes_before(const T& a, const T& b) {
   if constexpr (std::is_floating_point_v<T>) {
@@ -26,6 +32,11 @@ bool comes_before(const T& a, const T& b) {
     if (std::isnan(b)) return true;
   }
   return a < b;
+}
+template <typename Real>
+bool comes_before(const std::complex<Real>& a, const std::complex<Real>& b) {
+  if (comes_before(a.real(), b.real())) return true;
+  return !comes_before(b.real(), a.real()) && comes_before(a.imag(), b.imag());
 }
 
 // ---- NonZero
@@ -344,7 +355,7 @@ std::vector<OpSchema> select_ops() {
   OpSchema non_zero = selection("NonZero", {9, 13}, infer_non_zero, non_zero_kernel);
   non_zero.inputs = {required("X", "T")};
   non_zero.outputs = {required("Y", "I")};
-  non_zero.type_variables = {{"T", kNumericTypes | kBoolType | kStringType}, {"I", kInt64Type}};
+  non_zero.type_variables = {{"T", kOrderedTypes}, {"I", kInt64Type}};
   non_zero.data_dependent_shape = true;
 
   OpSchema compress = selection("Compress", {9, 11, 28}, infer_compress, unpacked<compress_kernel>);
@@ -372,7 +383,7 @@ std::vector<OpSchema> select_ops() {
   unique.outputs = {required("Y", "T"), optional("indices", "I"), optional("inverse_indices", "I"),
                     optional("counts", "I")};
   unique.attributes = {attr("axis", AttrType::kInt), attr("sorted", AttrType::kInt)};
-  unique.type_variables = {{"T", kNumericTypes | kBoolType | kStringType}, {"I", kInt64Type}};
+  unique.type_variables = {{"T", kOrderedTypes}, {"I", kInt64Type}};
   unique.data_dependent_shape = true;
   return {non_zero, compress, top_k, unique};
 }
