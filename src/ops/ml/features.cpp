@@ -242,25 +242,40 @@ Status one_hot_kernel(KernelContext& context) {
 
 // ---- FeatureVectorizer --------------------------------------------------------------------------
 
+// The columns that each input gives; nothing where the attribute is absent and they keep theirs.
+Result<std::optional<Dims>> read_widths(const Attributes& attributes, std::size_t inputs) {
+  if (!attributes.has("inputdimensions")) return std::optional<Dims>();
+  Dims widths = attributes.get_ints("inputdimensions");
+  if (widths.size() != inputs)
+    return attribute_error("inputdimensions", fmt::format("expected {} values, one of each input, "
+                                                          "found {}",
+                                                          inputs, widths.size()));
+  for (const std::int64_t width : widths)
+    if (width < 0)
+      return attribute_error("inputdimensions", fmt::format("expected 0 or more, found {}", width));
+  return std::optional(std::move(widths));
+}
+
 Status infer_vectorizer(InferContext& context) {
+  TESSERA_ASSIGN(const auto widths, read_widths(context.attributes, context.inputs.size()));
   Dim rows = context.fresh_symbol("rows");
   std::optional<Dim> columns(Dim(0));
   for (std::size_t i = 0; i < context.inputs.size(); ++i) {
     TESSERA_TRY(require_same_dtype(context, i, 0));
     const auto& shape = context.inputs[i].type.shape;
-    if (!shape || shape->empty() || shape->size() > 2) {
-      columns.reset();
-      continue;
-    }
-    rows = shape->size() == 2 ? shape->front() : Dim(1);
-    if (columns) columns = *columns + shape->back();
+    const bool known = shape && !shape->empty() && shape->size() <= 2;
+    if (known) rows = shape->size() == 2 ? shape->front() : Dim(1);
+    if (!known && !widths) columns.reset();
+    if (columns) columns = *columns + (widths ? Dim((*widths)[i]) : shape->back());
   }
   set_output(context, 0, DType::kFp32,
              Shape{rows, columns ? *columns : context.fresh_symbol("features")});
   return {};
 }
 
+// Columns that an input lacks are 0, those that it has too many are left out.
 Status vectorizer_kernel(KernelContext& context) {
+  TESSERA_ASSIGN(auto widths, read_widths(context.attributes(), context.input_count()));
   std::int64_t rows = -1;
   std::int64_t columns = 0;
   for (std::size_t i = 0; i < context.input_count(); ++i) {
@@ -272,7 +287,7 @@ Status vectorizer_kernel(KernelContext& context) {
                           fmt::format("expected [{}, features], found {}", rows < 0 ? own : rows,
                                       to_string(input->dims)));
     rows = own;
-    columns += input->dims.back();
+    columns += widths ? (*widths)[i] : input->dims.back();
   }
   const Dims dims{std::max<std::int64_t>(rows, 0), columns};
   TESSERA_ASSIGN(const MutableTensorView output, context.output(0, DType::kFp32, dims));
@@ -281,9 +296,14 @@ Status vectorizer_kernel(KernelContext& context) {
     const TensorView& input = *context.input(i);
     const nn::Reals<float> values(input);
     const std::int64_t own = input.dims.back();
-    for (std::int64_t row = 0; row < dims[0]; ++row)
-      std::copy_n(values.data() + row * own, own, output.as<float>() + row * columns + first);
-    first += own;
+    const std::int64_t width = widths ? (*widths)[i] : own;
+    const std::int64_t kept = std::min(own, width);
+    for (std::int64_t row = 0; row < dims[0]; ++row) {
+      float* to = output.as<float>() + row * columns + first;
+      std::copy_n(values.data() + row * own, kept, to);
+      std::fill(to + kept, to + width, 0.0F);
+    }
+    first += width;
   }
   return {};
 }

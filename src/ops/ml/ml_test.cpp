@@ -126,6 +126,19 @@ TEST(Features, NormalizeEncodeAndJoin) {
       ElementsAre(3, -4, 8, 0, 0, 9));
   EXPECT_EQ(infer_text(ml_name("FeatureVectorizer"), {typed("fp32[n, 2]"), typed("fp32[n, c]")}),
             "fp32[n, c + 2]");
+  EXPECT_THAT(
+      values<float>(run_op(ml_name("FeatureVectorizer"), {rows, tensor<float>({2, 1}, {8, 9})},
+                           {{"inputdimensions", Ints{1, 2}}})),
+      ElementsAre(3, 8, 0, 0, 9, 0));
+  EXPECT_EQ(infer_text(ml_name("FeatureVectorizer"), {typed("fp32[n, 2]"), typed("fp32[n, c]")},
+                       {{"inputdimensions", Ints{1, 3}}}),
+            "fp32[n, 4]");
+  EXPECT_EQ(infer_text(ml_name("FeatureVectorizer"), {typed("fp32[n, 2]")},
+                       {{"inputdimensions", Ints{1, 3}}}),
+            "attribute 'inputdimensions': expected 1 values, one of each input, found 2");
+  EXPECT_EQ(infer_text(ml_name("FeatureVectorizer"), {typed("fp32[n, 2]")},
+                       {{"inputdimensions", Ints{-1}}}),
+            "attribute 'inputdimensions': expected 0 or more, found -1");
   EXPECT_EQ(op_error(ml_name("FeatureVectorizer"), {rows, floats({1})}),
             "FeatureVectorizer: expected [2, features], found [1]");
 }
