@@ -10,6 +10,7 @@ import cases
 import judge
 import onnx
 import runs
+import schemas
 import summary
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -78,8 +79,10 @@ def main():
     for device in devices if words.errors else []:
         for case, error in failed[device]:
             print(f"{device}: {case['name']}: {error}")
+    lacking = schemas.check(ROOT / "docs" / "operators.md")
+    print("\nONNX's schemas that the op table lacks: " + ("none" if not lacking else "\n  ".join(["", *lacking])))
     print(f"\nverdicts of all cases: {target}")
-    sys.exit(1 if any(failed.values()) else 0)
+    sys.exit(1 if lacking or any(failed.values()) else 0)
 
 
 if __name__ == "__main__":

@@ -19,6 +19,7 @@ try:  # in the environment of `./dev onnx-suite`
     import judge
     import numpy as np
     import onnx
+    import schemas
 except ImportError:
     onnx = None
 
@@ -150,6 +151,24 @@ class Judgements(unittest.TestCase):
         self.assertIn("found that it ran", judge.judge(case, 0, {}, self.folder))
         self.assertIn("does not name", judge.judge(case, 0, {"error": "bad model"}, self.folder))
         self.assertEqual(judge.judge(case, 0, {"error": "operator 'Gradient' of 'ai.onnx.preview.training'"}, self.folder), "")
+
+
+@unittest.skipIf(onnx is None, "onnx is not installed here")
+class Schemas(unittest.TestCase):
+    PAGE = "- `float`: fp32, fp64\n\n## ai.onnx\n\n| Relu | 1, 6 | T: float, int8 | cpu |\n"
+
+    def test_the_page_is_read(self):
+        self.assertEqual(schemas.read_page(self.PAGE), {("ai.onnx", "Relu"): ({1, 6}, {"fp32", "fp64", "int8"})})
+        self.assertEqual(schemas.dtype_of("float6e2m3"), "fp6_e2m3")
+        self.assertEqual(schemas.dtype_of("bfloat16"), "bf16")
+
+    def test_what_it_lacks_is_named(self):
+        wanted = [schema for schema in onnx.defs.get_all_schemas_with_history() if schema.name in ("Relu", "Det", "Gradient")]
+        lines = schemas.gaps(schemas.read_page(self.PAGE), wanted)
+        self.assertIn("ai.onnx: Det 11: no such operator", lines)
+        self.assertIn("ai.onnx: Relu: no version 14", lines)
+        self.assertIn("ai.onnx: Relu: no bf16, fp16, int16, int32, int64", lines)
+        self.assertFalse([line for line in lines if "Gradient" in line])
 
 
 if __name__ == "__main__":
