@@ -113,6 +113,10 @@ std::vector<std::string> stop_words(const Attributes& attributes) {
   return words == nullptr ? std::vector<std::string>() : *words;
 }
 
+std::string locale_of(const Attributes& attributes) {
+  return attributes.get_string("locale", "en_US");
+}
+
 Status check_case_action(const Attributes& attributes) {
   const std::string action = attributes.get_string("case_change_action", "NONE");
   if (action == "NONE" || action == "LOWER" || action == "UPPER") return {};
@@ -127,7 +131,10 @@ bool is_row(const Dims& dims) {
 
 std::vector<std::string> without_stop_words(const TensorView& input, const Attributes& attributes) {
   const bool exact = attributes.get_int("is_case_sensitive", 0) != 0;
-  const auto form = [exact](const std::string& text) { return exact ? text : lower_text(text); };
+  const std::string locale = locale_of(attributes);
+  const auto form = [&](const std::string& text) {
+    return exact ? text : lower_text(text, locale);
+  };
   std::set<std::string> stops;
   for (const std::string& word : stop_words(attributes)) stops.insert(form(word));
   std::vector<std::string> kept;
@@ -138,7 +145,6 @@ std::vector<std::string> without_stop_words(const TensorView& input, const Attri
   return kept;
 }
 
-// The locale is not used: the case of a character does not depend on where the program runs.
 Status normalizer_kernel(KernelContext& context) {
   TESSERA_ASSIGN(const TensorView* input, kernel_input(context, 0));
   TESSERA_TRY(check_case_action(context.attributes()));
@@ -149,9 +155,10 @@ Status normalizer_kernel(KernelContext& context) {
   }
   std::vector<std::string> kept = without_stop_words(*input, context.attributes());
   const std::string action = context.attributes().get_string("case_change_action", "NONE");
+  const std::string locale = locale_of(context.attributes());
   for (std::string& text : kept) {
-    if (action == "LOWER") text = lower_text(text);
-    if (action == "UPPER") text = upper_text(text);
+    if (action == "LOWER") text = lower_text(text, locale);
+    if (action == "UPPER") text = upper_text(text, locale);
   }
   Dims dims = input->dims;
   dims.back() = static_cast<std::int64_t>(kept.size());

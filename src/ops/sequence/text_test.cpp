@@ -22,28 +22,28 @@ Tensor texts(std::initializer_list<std::string> elements) {
   return tensor<std::string>({static_cast<std::int64_t>(elements.size())}, elements);
 }
 
-TEST(Unicode, ReadsAndWritesUtf8) {
-  const std::string text = "a\u00e9\u20ac\U0001f600";
-  const std::u32string characters = decode_utf8(text);
-  EXPECT_EQ(characters, U"a\u00e9\u20ac\U0001f600");
-  std::string back;
-  for (const char32_t c : characters) append_utf8(c, back);
-  EXPECT_EQ(back, text);
-  // A cut character, an overlong form, a surrogate, a stray byte: one replacement a byte.
-  EXPECT_EQ(decode_utf8("\xC3"), U"\uFFFD");
-  EXPECT_EQ(decode_utf8("\xC0\x80"), U"\uFFFD\uFFFD");
-  EXPECT_EQ(decode_utf8("\xED\xA0\x80"), U"\uFFFD\uFFFD\uFFFD");
-  EXPECT_EQ(decode_utf8("\xFFz"), U"\uFFFDz");
+TEST(Unicode, ReadsEveryText) {
+  const auto taken = [](std::string_view text) {
+    std::u32string characters;
+    while (!text.empty()) characters += take_char(text);
+    return characters;
+  };
+  EXPECT_EQ(taken("a\u00e9\u20ac\U0001f600"), U"a\u00e9\u20ac\U0001f600");
+  // A cut character, an overlong form, a surrogate, a stray byte.
+  EXPECT_EQ(taken("\xC3"), U"\uFFFD");
+  EXPECT_EQ(taken("\xC0\x80"), U"\uFFFD\uFFFD");
+  EXPECT_EQ(taken("\xED\xA0\x80"), U"\uFFFD\uFFFD\uFFFD");
+  EXPECT_EQ(taken("\xFFz"), U"\uFFFDz");
 }
 
 TEST(Unicode, ChangesCase) {
-  EXPECT_EQ(upper_text("straSSe \u00e9\u00ff\u0151\u03c9\u03c2\u0436\u0451"),
-            "STRASSE \u00c9\u0178\u0150\u03a9\u03a3\u0416\u0401");
-  EXPECT_EQ(lower_text("Z\u00c9\u0178\u0150\u03a9\u0416\u0401\u1e9e\u4e2d"),
-            "z\u00e9\u00ff\u0151\u03c9\u0436\u0451\u1e9e\u4e2d");
-  EXPECT_EQ(lower_text("A\xFF Z"), "a\xFF z") << "damaged bytes stay";
-  EXPECT_EQ(upper_char(U'\u00f7'), U'\u00f7') << "the division sign is no letter";
-  EXPECT_EQ(lower_char(U'\u00d7'), U'\u00d7');
+  EXPECT_EQ(upper_text("straSSe \u00df\u00e9\u00ff\u0151\u03c9\u03c2\u0436\u0451\u10d0", "en_US"),
+            "STRASSE SS\u00c9\u0178\u0150\u03a9\u03a3\u0416\u0401\u1c90");
+  EXPECT_EQ(lower_text("Z\u00c9\u0178\u0150\u0416\u0401\u1e9e\u4e2d \u03a3\u0391\u03a3", "en_US"),
+            "z\u00e9\u00ff\u0151\u0436\u0451\u00df\u4e2d \u03c3\u03b1\u03c2");
+  EXPECT_EQ(lower_text("A\xFF Z", ""), "a\xFF z") << "damaged bytes stay";
+  EXPECT_EQ(upper_text("i", "tr_TR"), "\u0130");
+  EXPECT_EQ(upper_text("i", "no such locale"), "I");
 }
 
 TEST(StringConcat, BroadcastsLikeArithmetic) {
