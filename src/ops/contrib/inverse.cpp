@@ -88,6 +88,7 @@ std::vector<OpSchema> inverse_ops() {
   OpSchema op;
   op.domain = "com.microsoft";
   op.name = kOp;
+  op.unspecified = "a matrix without an inverse is an error";
   op.versions = {1};
   op.inputs = {required("X", "T")};
   op.outputs = {required("Y", "T")};

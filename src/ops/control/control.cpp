@@ -305,6 +305,10 @@ std::vector<OpSchema> control_ops() {
   loop.inputs = {optional("M", "I"), optional("cond", "B"), variadic("v_initial", "")};
   loop.attributes = {required_attr("body", AttrType::kGraph)};
   loop.type_variables = {{"I", kInt64Type}, {"B", kBoolType}};
+  loop.unspecified =
+      "an M below 0 is as 0; where there is no iteration the initial values are given, and scan "
+      "outputs of no slices, in which sizes that only the body decides are 0; slices of different "
+      "sizes are an error";
 
   OpSchema scan = control("Scan", {8, 9, 11, 16, 19, 21, 23, 24, 25}, infer_scan);
   scan.inputs = {variadic("initial_state_and_scan_inputs", "")};
@@ -312,6 +316,9 @@ std::vector<OpSchema> control_ops() {
       required_attr("body", AttrType::kGraph),   required_attr("num_scan_inputs", AttrType::kInt),
       attr("scan_input_axes", AttrType::kInts),  attr("scan_input_directions", AttrType::kInts),
       attr("scan_output_axes", AttrType::kInts), attr("scan_output_directions", AttrType::kInts)};
+  scan.unspecified =
+      "where there is no iteration the initial values are given, and scan outputs of no slices, in "
+      "which sizes that only the body decides are 0";
 
   OpSchema map = control("SequenceMap", {17}, infer_sequence_map);
   map.inputs = {required("input_sequence", ""), variadic("additional_inputs", "")};

@@ -121,11 +121,17 @@ struct Row {
   std::vector<FormalAttr> attributes = {};
   DTypeSet types = kFloatTypes;
   InferFn infer = infer_same_as_first;
+  std::string_view unspecified = {};
 };
+
+// oneDNN takes the larger of x and 0, or computes 1 / (1 + exp(-x)), without a look at NaN.
+constexpr std::string_view kNanInsideOfOneDnn =
+    "a NaN stays, but can become 0 where oneDNN computes it inside a convolution or product";
 
 OpSchema prelu() {
   OpSchema op;
   op.name = "PRelu";
+  op.unspecified = "a NaN stays";
   op.versions = {1, 6, 7, 9, 16};
   op.inputs = {required("X", "T"), required("slope", "T")};
   op.outputs = {required("Y", "T")};
@@ -189,7 +195,13 @@ std::vector<OpSchema> activation_ops() {
   using S = ScalarFunction;
   const FormalAttr alpha = attr("alpha", AttrType::kFloat);
   const Row rows[] = {
-      {"Relu", {1, 6, 13, 14}, relu_kernel, {}, kFloatTypes | kSignedTypes},
+      {"Relu",
+       {1, 6, 13, 14},
+       relu_kernel,
+       {},
+       kFloatTypes | kSignedTypes,
+       infer_same_as_first,
+       kNanInsideOfOneDnn},
       {"LeakyRelu", {1, 6, 16}, float_unary_kernel<S::kLeakyRelu>, {alpha}},
       {"Elu", {1, 6, 22}, float_unary_kernel<S::kElu>, {alpha}},
       {"Selu", {1, 6, 22}, float_unary_kernel<S::kSelu>, {alpha, attr("gamma", AttrType::kFloat)}},
@@ -199,12 +211,23 @@ std::vector<OpSchema> activation_ops() {
        {9},
        shrink_kernel,
        {attr("bias", AttrType::kFloat), attr("lambd", AttrType::kFloat)},
-       kNumericTypes},
-      {"Sigmoid", {1, 6, 13}, float_unary_kernel<S::kSigmoid>},
+       kNumericTypes,
+       infer_same_as_first,
+       "integers are computed in fp64, cut towards zero and wrapped around"},
+      {"Sigmoid",
+       {1, 6, 13},
+       float_unary_kernel<S::kSigmoid>,
+       {},
+       kFloatTypes,
+       infer_same_as_first,
+       kNanInsideOfOneDnn},
       {"HardSigmoid",
        {1, 6, 22},
        float_unary_kernel<S::kHardSigmoid>,
-       {alpha, attr("beta", AttrType::kFloat)}},
+       {alpha, attr("beta", AttrType::kFloat)},
+       kFloatTypes,
+       infer_same_as_first,
+       kNanInsideOfOneDnn},
       {"HardSwish", {14, 22}, float_unary_kernel<S::kHardSwish>},
       {"Softplus", {1, 22}, float_unary_kernel<S::kSoftplus>},
       {"Softsign", {1, 22}, float_unary_kernel<S::kSoftsign>},
@@ -229,6 +252,7 @@ std::vector<OpSchema> activation_ops() {
     op.structure = Structure::kElementwise;
     op.infer = row.infer;
     op.kernel = row.kernel;
+    op.unspecified = row.unspecified;
     if (row.versions.front() == 1)
       op.upgrades = {{1, 1, row.name == "Selu" ? upgrade_selu : upgrade_consumed_inputs}};
     op.in_place_inputs = {0};

@@ -159,8 +159,9 @@ std::vector<OpSchema> cast_ops() {
   cast.upgrades = {{1, 1, upgrade_cast}};
 
   cast.unspecified =
-      "real numbers that an integer type cannot hold are saturated, NaN is 0; integers keep their "
-      "lowest bits";
+      "real numbers that an integer type cannot hold are saturated, but keep their lowest bits in "
+      "2 and 4 bits, and NaN is 0; a negative number is NaN in fp8_e8m0, -0 is as 0; a text that "
+      "is no number is an error, and one of a fraction is cut to an integer";
   OpSchema like = cast;
   like.name = "CastLike";
   like.versions = {15, 19, 21, 23, 24, 25};

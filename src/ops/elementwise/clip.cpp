@@ -99,7 +99,9 @@ Status upgrade_clip(UpgradeNode& node, int /*opset*/, UpgradeBuilder& builder) {
 std::vector<OpSchema> clip_ops() {
   OpSchema clip;
   clip.name = "Clip";
-  clip.unspecified = "a NaN stays; max wins where min is above it";
+  clip.unspecified =
+      "a NaN stays, but becomes a bound where oneDNN computes it inside a convolution or product; "
+      "max wins where min is above it";
   clip.versions = {1, 6, 11, 12, 13};
   clip.inputs = {required("input", "T"), optional("min", "T"), optional("max", "T")};
   clip.outputs = {required("output", "T")};

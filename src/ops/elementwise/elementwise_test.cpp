@@ -110,6 +110,12 @@ TEST(Unary, SignAndAbsOfIntegers) {
             (std::vector<std::int8_t>{-128, 3}));
 }
 
+TEST(Unary, TheSmallestIntegerAndNanStay) {
+  EXPECT_EQ(values<std::int8_t>(run_op("Neg", {tensor<std::int8_t>({2}, {-128, 5})})),
+            (std::vector<std::int8_t>{-128, -5}));
+  EXPECT_THAT(values<float>(run_op("Sign", {floats({kNan, -2})})), ElementsAre(IsNan(), -1));
+}
+
 TEST(Activation, AgreesWithItsFormula) {
   const Tensor x = floats({-4, -1, 0, 0.5F, 4});
   const auto near = [](std::initializer_list<float> expected) {
@@ -139,6 +145,21 @@ TEST(Activation, ReluKeepsNan) {
   EXPECT_THAT(values<float>(run_op("Relu", {floats({kNan, -1})})), ElementsAre(IsNan(), 0));
 }
 
+TEST(Activation, KeepsNan) {
+  for (const char* op : {"Sigmoid", "HardSigmoid"})
+    EXPECT_THAT(values<float>(run_op(op, {floats({kNan})})), ElementsAre(IsNan())) << op;
+  EXPECT_THAT(values<float>(run_op("PRelu", {floats({kNan}), floats({2})})), ElementsAre(IsNan()));
+}
+
+TEST(Activation, ShrinkCutsIntegersAndWrapsAround) {
+  const auto shrunk = [](std::initializer_list<std::int8_t> x, float bias) {
+    const Tensor bytes = tensor<std::int8_t>({static_cast<std::int64_t>(x.size())}, x);
+    return values<std::int8_t>(run_op("Shrink", {bytes}, {{"bias", bias}, {"lambd", 1.0F}}));
+  };
+  EXPECT_EQ(shrunk({3, -3, 1, 127}, 1.5F), (std::vector<std::int8_t>{1, -1, 0, 125}));
+  EXPECT_EQ(shrunk({127}, -1.5F), (std::vector<std::int8_t>{-128}));
+}
+
 TEST(Activation, PReluRefusesASlopeThatWidens) {
   EXPECT_EQ(op_error("PRelu", {floats({1}), floats({1, 2})}),
             "PRelu: slope [2] does not broadcast to [1]");
@@ -162,6 +183,20 @@ TEST(Variadic, FoldsAnyNumberOfOperands) {
   EXPECT_EQ(values<std::uint64_t>(run_op("Max", {tensor<std::uint64_t>({1}, {1}),
                                                  tensor<std::uint64_t>({1}, {~std::uint64_t{0}})})),
             (std::vector<std::uint64_t>{~std::uint64_t{0}}));
+}
+
+TEST(Variadic, NanWinsAndHalfFloatsRoundAfterEachOperand) {
+  EXPECT_THAT(values<float>(run_op("Max", {floats({1}), floats({kNan})})), ElementsAre(IsNan()));
+  EXPECT_THAT(values<float>(run_op("Min", {floats({1}), floats({kNan})})), ElementsAre(IsNan()));
+  const auto folded = [](const char* op, std::initializer_list<float> operands) {
+    std::vector<Tensor> halves;
+    for (const float x : operands)
+      halves.push_back(
+          run_op("Cast", {floats({x})}, {{"to", static_cast<std::int64_t>(DType::kFp16)}}));
+    return values<float>(run_op("Cast", {run_op(op, halves)}, {{"to", 1}}));
+  };
+  EXPECT_EQ(folded("Sum", {2048, 1, 1}), (std::vector<float>{2048}));
+  EXPECT_EQ(folded("Mean", {60000, 60000}), (std::vector<float>{kInf}));
 }
 
 TEST(Logic, ComparesAndCombines) {
@@ -244,6 +279,20 @@ TEST(Cast, RoundsPowersOfTwoAsAsked) {
   EXPECT_EQ(cast("nearest"), (std::vector<float>{4, 4}));
   EXPECT_EQ(infer_text("Cast", {typed("fp32[n]")}, {{"to", 24}, {"round_mode", "even"}}),
             "attribute 'round_mode': expected 'up', 'down' or 'nearest', found 'even'");
+}
+
+TEST(Cast, OfWhatTheTypeCannotHold) {
+  const auto cast = [](const Tensor& x, DType to) {
+    return run_op("Cast", {x}, {{"to", static_cast<std::int64_t>(to)}});
+  };
+  EXPECT_EQ(values<std::int8_t>(cast(floats({300, -300, kNan}), DType::kInt8)),
+            (std::vector<std::int8_t>{127, -128, 0}));
+  EXPECT_THAT(to_int64_vector(cast(floats({17.9F, -1, 300}), DType::kUInt4).view()),
+              ElementsAre(1, 15, 12));
+  EXPECT_THAT(values<float>(cast(cast(floats({-2, -0.0F}), DType::kFp8E8M0), DType::kFp32)),
+              ElementsAre(IsNan(), 0x1p-127F));
+  EXPECT_EQ(values<std::int64_t>(cast(tensor<std::string>({1}, {"2.718"}), DType::kInt64)),
+            (std::vector<std::int64_t>{2}));
 }
 
 TEST(SwiGLU, IsReplacedByItsBody) {

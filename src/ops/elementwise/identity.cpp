@@ -138,6 +138,8 @@ std::vector<OpSchema> identity_ops() {
 
   OpSchema dropout;
   dropout.name = "Dropout";
+  dropout.unspecified =
+      "a seed that is a whole number gives what NumPy's legacy generator gives with it";
   dropout.versions = {1, 6, 7, 10, 12, 13, 22};
   dropout.inputs = {required("data", "T"), optional("ratio", "T1"),
                     optional("training_mode", "T2")};

@@ -49,6 +49,7 @@ struct Row {
   KernelFn kernel;
   DTypeSet types = kFloatTypes;
   InferFn infer = infer_same_as_first;
+  std::string_view unspecified = {};
 };
 
 // The standard calls the operand "X" in some operators and "input" in others.
@@ -66,10 +67,16 @@ std::vector<OpSchema> unary_ops() {
   const std::vector<int> trigonometric{7, 22};
   const std::vector<int> hyperbolic{9, 22};
   const Row rows[] = {
-      {"Abs", basic, numeric_unary_kernel<S::kAbs, IntegerTypes>, kNumericTypes},
+      {"Abs", basic, numeric_unary_kernel<S::kAbs, IntegerTypes>, kNumericTypes,
+       infer_same_as_first, "the smallest integer of a type stays itself"},
       {"Neg", basic, numeric_unary_kernel<S::kNeg, SignedTypes>, kFloatTypes | kSignedTypes,
-       infer_neg},
-      {"Sign", {9, 13}, numeric_unary_kernel<S::kSign, IntegerTypes>, kNumericTypes},
+       infer_neg, "the smallest integer of a type stays itself"},
+      {"Sign",
+       {9, 13},
+       numeric_unary_kernel<S::kSign, IntegerTypes>,
+       kNumericTypes,
+       infer_same_as_first,
+       "a NaN stays"},
       {"Sqrt", basic, float_unary_kernel<S::kSqrt>},
       {"Exp", basic, float_unary_kernel<S::kExp>},
       {"Log", basic, float_unary_kernel<S::kLog>},
@@ -102,6 +109,7 @@ std::vector<OpSchema> unary_ops() {
     op.structure = Structure::kElementwise;
     op.infer = row.infer;
     op.kernel = row.kernel;
+    op.unspecified = row.unspecified;
     if (row.versions.front() == 1) op.upgrades = {{1, 1, upgrade_consumed_inputs}};
     op.in_place_inputs = {0};
   }

@@ -114,7 +114,12 @@ struct Row {
   InferFn infer;
   KernelFn kernel;
   DTypeSet types;
+  std::string_view unspecified;
 };
+
+constexpr std::string_view kNanWins = "a NaN in any of the operands is the result";
+constexpr std::string_view kRounds =
+    "operands are added one after the other, and fp16 and bf16 are rounded after each";
 
 }  // namespace
 
@@ -125,22 +130,26 @@ std::vector<OpSchema> variadic_ops() {
        {1, 6, 8, 12, 13},
        infer_extreme<dim_min>,
        variadic_kernel<S::kMin, NumericTypes, false>,
-       kNumericTypes},
+       kNumericTypes,
+       kNanWins},
       {"Max",
        {1, 6, 8, 12, 13},
        infer_extreme<dim_max>,
        variadic_kernel<S::kMax, NumericTypes, false>,
-       kNumericTypes},
+       kNumericTypes,
+       kNanWins},
       {"Sum",
        {1, 6, 8, 13},
        infer_variadic,
        variadic_kernel<S::kAdd, FloatTypes, false>,
-       kFloatTypes},
+       kFloatTypes,
+       kRounds},
       {"Mean",
        {1, 6, 8, 13},
        infer_variadic,
        variadic_kernel<S::kAdd, FloatTypes, true>,
-       kFloatTypes},
+       kFloatTypes,
+       kRounds},
   };
   std::vector<OpSchema> ops;
   for (const Row& row : rows) {
@@ -154,6 +163,7 @@ std::vector<OpSchema> variadic_ops() {
     op.infer = row.infer;
     op.kernel = row.kernel;
     op.work = variadic_work;
+    op.unspecified = row.unspecified;
     op.upgrades = {{1, 1, upgrade_consumed_inputs}};
     op.in_place_inputs = {0};
     op.commutative = true;

@@ -56,6 +56,7 @@ std::vector<OpSchema> category_mapper_ops() {
   OpSchema op;
   op.domain = "ai.onnx.ml";
   op.name = "CategoryMapper";
+  op.unspecified = "the type of X says which way to go; of equal keys the last one counts";
   op.versions = {1};
   op.inputs = {required("X", "T1")};
   op.outputs = {required("Y", "T2")};

@@ -335,6 +335,7 @@ std::vector<OpSchema> feature_ops() {
                                 extract_kernel);
   extract.inputs.push_back(required("Y", "I"));
   extract.outputs[0].name = "Z";
+  extract.unspecified = "an index below 0 counts from the end, one out of range is an error";
   extract.type_variables.push_back({"I", kInt64Type});
 
   OpSchema binarizer =
@@ -353,11 +354,16 @@ std::vector<OpSchema> feature_ops() {
   OpSchema normalizer =
       to_floats(feature_op("Normalizer", kFeatureTypes, infer_normalizer, normalizer_kernel));
   normalizer.attributes = {attr("norm", AttrType::kString)};
+  normalizer.unspecified =
+      "MAX divides by the largest element, not by the largest absolute value; L2 keeps the signs";
 
   OpSchema one_hot = to_floats(
       feature_op("OneHotEncoder", kFeatureTypes | kStringType, infer_one_hot, one_hot_kernel));
   one_hot.attributes = {attr("cats_int64s", AttrType::kInts),
                         attr("cats_strings", AttrType::kStrings), attr("zeros", AttrType::kInt)};
+  one_hot.unspecified =
+      "real numbers are cut towards zero; texts are none of cats_int64s, and numbers none of "
+      "cats_strings";
 
   OpSchema vectorizer = to_floats(
       feature_op("FeatureVectorizer", kFeatureTypes, infer_vectorizer, vectorizer_kernel));

@@ -182,6 +182,9 @@ std::vector<OpSchema> linear_model_ops() {
   classifier.attributes.push_back(attr("classlabels_strings", AttrType::kStrings));
   classifier.attributes.push_back(attr("multi_class", AttrType::kInt));
   classifier.outputs = {required("Y", "T2"), optional("Z", "tensor(float)")};
+  classifier.unspecified =
+      "of equal scores the first class is taken; where one score tells two classes apart it is the "
+      "second one above 0, and scores are as in ONNX Runtime; multi_class is not used";
   OpSchema regressor = linear_model("LinearRegressor", infer_regressor, regressor_kernel);
   regressor.attributes.push_back(attr("targets", AttrType::kInt));
   regressor.outputs = {required("Y", "tensor(float)")};

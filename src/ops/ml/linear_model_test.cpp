@@ -99,6 +99,9 @@ TEST(LinearClassifier, OfSeveralScoresTheHighest) {
   EXPECT_THAT(found.scores, near({2, -1.9F, -0.7F, 0.8F}));
   EXPECT_THAT(classify("LinearClassifier", rows, transformed(two, "SOFTMAX")).scores,
               near({0.9801598F, 0.0198403F, 0.1824255F, 0.8175745F}));
+  const AttributeList equal =
+      with(with(two, "coefficients", Floats{1, 1}), "intercepts", Floats{0, 0});
+  EXPECT_THAT(classify("LinearClassifier", rows, equal).labels, ElementsAre(10, 10));
   AttributeList named = two;
   named.back() = {"classlabels_strings", Strings{"n", "p"}};
   EXPECT_THAT(values<std::string>(run_op(ml_name("LinearClassifier"), {rows}, named)),

@@ -227,10 +227,14 @@ std::vector<OpSchema> map_ops() {
   OpSchema vectorizer = map_op("DictVectorizer", infer_vectorizer, vectorizer_kernel);
   vectorizer.attributes = {attr("int64_vocabulary", AttrType::kInts),
                            attr("string_vocabulary", AttrType::kStrings)};
+  vectorizer.unspecified = "keys that are not in the vocabulary are left out";
 
   OpSchema cast = map_op("CastMap", infer_cast_map, cast_map_kernel);
   cast.attributes = {attr("cast_to", AttrType::kString), attr("map_form", AttrType::kString),
                      attr("max_map", AttrType::kInt)};
+  cast.unspecified =
+      "values are cast as Cast does; in a sparse tensor keys that are missing are 0 or empty, and "
+      "keys below 0 are an error";
   cast.data_dependent_shape = true;
   return {zip, vectorizer, cast};
 }

@@ -62,6 +62,13 @@ TEST(CategoryMapper, GoesEitherWay) {
             "attribute 'cats_strings': expected 2 values as in 'cats_int64s', found 0");
 }
 
+TEST(CategoryMapper, TakesTheLastOfEqualKeys) {
+  EXPECT_THAT(values<std::int64_t>(
+                  run_op(ml_name("CategoryMapper"), {strings({"a"})},
+                         {{"cats_strings", Strings{"a", "a"}}, {"cats_int64s", Ints{5, 6}}})),
+              ElementsAre(6));
+}
+
 TEST(ZipMap, MakesAMapOfEachRow) {
   const AttributeList names = {{"classlabels_strings", Strings{"n", "p"}}};
   const auto zipped =
@@ -134,6 +141,8 @@ TEST(CastMap, SaysWhatDoesNotFit) {
   EXPECT_EQ(error("CastMap", map, sparse), "attribute 'max_map': expected 1 or more, found 0");
   sparse.back() = {"max_map", 3};
   EXPECT_EQ(error("CastMap", map, sparse), "CastMap: expected keys from 0 to 2, found 3");
+  EXPECT_EQ(error("CastMap", RunValue::map(int64s({-1}), floats({1})), sparse),
+            "CastMap: expected keys from 0 to 2, found -1");
   EXPECT_EQ(error("CastMap", RunValue::map(strings({"a"}), floats({1}))),
             "CastMap: expected keys of int64, found string");
   EXPECT_EQ(infer_text(ml_name("CastMap"), {typed("map(string, fp32)")}),

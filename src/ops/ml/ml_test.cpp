@@ -83,6 +83,10 @@ TEST(Features, ExtractBinarizeScaleAndImpute) {
   const Tensor rows = tensor<float>({2, 3}, {1, 2, 3, 4, 5, 6});
   EXPECT_THAT(values<float>(run_op(ml_name("ArrayFeatureExtractor"), {rows, int64s({2, 0})})),
               ElementsAre(3, 1, 6, 4));
+  EXPECT_THAT(values<float>(run_op(ml_name("ArrayFeatureExtractor"), {rows, int64s({-1})})),
+              ElementsAre(3, 6));
+  EXPECT_EQ(op_error(ml_name("ArrayFeatureExtractor"), {rows, int64s({3})}),
+            "ArrayFeatureExtractor: index 3 is out of range for axis 1 of size 3");
   EXPECT_EQ(infer_text(ml_name("ArrayFeatureExtractor"), {typed("fp32[5]"), typed("int64[1, 2]")}),
             "fp32[1, 2]");
   EXPECT_THAT(
@@ -116,6 +120,9 @@ TEST(Features, NormalizeEncodeAndJoin) {
   EXPECT_THAT(values<float>(run_op(ml_name("OneHotEncoder"), {floats({2.7F, 5})},
                                    {{"cats_int64s", Ints{1, 2}}})),
               ElementsAre(0, 1, 0, 0));
+  EXPECT_THAT(values<float>(run_op(ml_name("OneHotEncoder"), {tensor<std::string>({1}, {"1"})},
+                                   {{"cats_int64s", Ints{1, 2}}})),
+              ElementsAre(0, 0));
   EXPECT_EQ(op_error(ml_name("OneHotEncoder"), {tensor<std::string>({1}, {"z"})},
                      {{"cats_strings", Strings{"a"}}, {"zeros", 0}}),
             "OneHotEncoder: element 0: expected one of the 1 categories");
@@ -188,6 +195,12 @@ TEST(TreeEnsemble, WalksToLeaves) {
         << fold;
   }
   EXPECT_EQ(infer_text(ml_name("TreeEnsemble"), {typed("fp32[n, 1]")}, tree()), "fp32[n, 2]");
+}
+
+TEST(TreeEnsemble, ATargetWithoutALeafIsZero) {
+  EXPECT_THAT(values<float>(run_op(ml_name("TreeEnsemble"), {tensor<float>({1, 1}, {3})},
+                                   tree_with("aggregate_function", std::int64_t{2}))),
+              ElementsAre(20, 0));
 }
 
 TEST(TreeEnsemble, SaysWhatDoesNotFit) {

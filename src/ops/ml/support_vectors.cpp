@@ -340,10 +340,14 @@ std::vector<OpSchema> support_vector_ops() {
         attr("vectors_per_class", AttrType::kInts)})
     classifier.attributes.push_back(extra);
   classifier.outputs = {required("Y", "T2"), optional("Z", "tensor(float)")};
+  classifier.unspecified =
+      "of equal votes the first class is taken; without prob_a, two classes have scores as in ONNX "
+      "Runtime, and more classes one for each pair";
   OpSchema regressor = machine_op("SVMRegressor", infer_regressor, regressor_kernel);
   regressor.attributes.push_back(attr("n_supports", AttrType::kInt));
   regressor.attributes.push_back(attr("one_class", AttrType::kInt));
   regressor.outputs = {required("Y", "tensor(float)")};
+  regressor.unspecified = "one_class gives 1 for a score above 0, else -1, and no transform";
   return {classifier, regressor};
 }
 

@@ -184,6 +184,9 @@ std::vector<OpSchema> tree_ensemble_ops() {
   op.domain = "ai.onnx.ml";
   op.name = kOp;
   op.versions = {5};
+  op.unspecified =
+      "AVERAGE divides by the number of trees; a target that no leaf is for is 0, in MIN and MAX "
+      "too";
   op.inputs = {required("X", "T")};
   op.outputs = {required("Y", "T")};
   op.attributes = {attr("aggregate_function", AttrType::kInt),

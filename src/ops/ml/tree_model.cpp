@@ -241,6 +241,9 @@ std::vector<OpSchema> tree_model_ops() {
   classifier.attributes.push_back(attr("classlabels_int64s", AttrType::kInts));
   classifier.attributes.push_back(attr("classlabels_strings", AttrType::kStrings));
   classifier.outputs = {required("Y", "T2"), optional("Z", "tensor(float)")};
+  classifier.unspecified =
+      "of equal scores the first class is taken, but no class without a weight; where all weights "
+      "are of one of two classes, the border and the scores are as in ONNX Runtime";
 
   constexpr std::string_view kTargets[] = {"target_ids", "target_nodeids", "target_treeids",
                                            "target_weights", "target_weights_as_tensor"};
@@ -249,6 +252,9 @@ std::vector<OpSchema> tree_model_ops() {
   regressor.attributes.push_back(attr("aggregate_function", AttrType::kString));
   regressor.attributes.push_back(attr("n_targets", AttrType::kInt));
   regressor.outputs = {required("Y", "tensor(float)")};
+  regressor.unspecified =
+      "AVERAGE divides by the number of trees; a target that no leaf is for is 0, in MIN and MAX "
+      "too";
   return {classifier, regressor};
 }
 

@@ -263,5 +263,10 @@ TEST(TreeModels, SayWhatDoesNotFit) {
             "TreeEnsembleClassifier: expected rows of 1 features or more, found [1]");
 }
 
+TEST(TreeEnsembleClassifier, TakesTheFirstOfEqualClassesThatHaveAWeight) {
+  EXPECT_THAT(classify(classes({{1, 0, 1}, {1, 1, 1}, {2, 1, -1}}, {10, 20})).labels,
+              ElementsAre(10, 20));
+}
+
 }  // namespace
 }  // namespace tessera::ops

@@ -256,6 +256,8 @@ std::vector<OpSchema> concat_ops() {
   OpSchema split;
   split.name = "Split";
   split.versions = {1, 2, 11, 13, 18};
+  split.unspecified =
+      "parts that do not come out even are rounded up, so that the last ones are smaller or empty";
   split.inputs = {required("input", "T"), optional("split", "I")};
   split.outputs = {variadic("outputs", "T")};
   split.attributes = {attr("axis", AttrType::kInt), attr("num_outputs", AttrType::kInt)};

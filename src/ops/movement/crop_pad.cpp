@@ -104,6 +104,7 @@ std::vector<OpSchema> crop_pad_ops() {
   OpSchema op;
   op.name = "CenterCropPad";
   op.versions = {18};
+  op.unspecified = "an axis that stands twice and a size below 0 are errors";
   op.inputs = {required("input_data", "T"), required("shape", "Tind")};
   op.outputs = {required("output_data", "T")};
   op.attributes = {attr("axes", AttrType::kInts)};

@@ -85,6 +85,8 @@ std::vector<OpSchema> cumulative_ops() {
   OpSchema op;
   op.name = "CumSum";
   op.versions = {11, 14};
+  op.unspecified =
+      "real numbers are folded in fp64 and each result is rounded; integers wrap around";
   op.inputs = {required("x", "T"), required("axis", "T2")};
   op.outputs = {required("y", "T")};
   op.attributes = {attr("exclusive", AttrType::kInt), attr("reverse", AttrType::kInt)};

@@ -419,7 +419,9 @@ std::vector<OpSchema> generate_ops() {
   of_shape.shape_inputs = {0};
 
   OpSchema range = generator("Range", {11, 27}, infer_range, range_kernel);
-  range.unspecified = "a delta of 0 is an error";
+  range.unspecified =
+      "a delta of 0 is an error, and so is a number of elements that is NaN or too large for 64 "
+      "bits";
   range.inputs = {required("start", "T"), required("limit", "T"), required("delta", "T")};
   range.outputs = {required("output", "T")};
   range.attributes = {attr("stash_type", AttrType::kInt)};
@@ -434,6 +436,7 @@ std::vector<OpSchema> generate_ops() {
   OpSchema one_hot = generator("OneHot", {9, 11, 28}, infer_one_hot, one_hot_kernel);
   one_hot.inputs = {required("indices", "T1"), required("depth", "T3"), required("values", "T2")};
   one_hot.attributes = {attr("axis", AttrType::kInt)};
+  one_hot.unspecified = "a depth below 0 is an error; NaN as an index is 0";
   one_hot.type_variables = {{"T1", kNumericTypes}, {"T3", kNumericTypes}, {"T2", kAllTypes}};
   one_hot.kernel = unpacked<one_hot_kernel>;
   one_hot.shape_inputs = {1};

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <limits>
+
 #include "testing/op_testing.h"
 
 namespace tessera::ops {
@@ -13,6 +15,7 @@ using testing::floats;
 using testing::infer_text;
 using testing::int64s;
 using testing::Ints;
+using ::testing::IsNan;
 using testing::known;
 using testing::omitted;
 using testing::op_error;
@@ -22,6 +25,8 @@ using testing::sized;
 using testing::tensor;
 using testing::typed;
 using testing::values;
+
+constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 
 Tensor matrix() {
   return tensor<float>({2, 3}, {1, 2, 3, 4, 5, 6});
@@ -109,6 +114,10 @@ TEST(Split, CutsIntoSizesOrEqualParts) {
   const auto uneven = run_all("Split", {floats({1, 2, 3, 4, 5})}, {{"num_outputs", 2}}, 2);
   EXPECT_EQ(values<float>(uneven[0]), (std::vector<float>{1, 2, 3}));
   EXPECT_EQ(values<float>(uneven[1]), (std::vector<float>{4, 5}));
+  const auto four = run_all("Split", {floats({1, 2, 3, 4, 5})}, {{"num_outputs", 4}}, 4);
+  EXPECT_EQ(four[0].dims(), (Dims{2}));
+  EXPECT_EQ(four[2].dims(), (Dims{1}));
+  EXPECT_EQ(four[3].dims(), (Dims{0}));
   EXPECT_EQ(op_error("Split", {matrix(), int64s({1, 1})}, {{"axis", 1}}, 2),
             "Split: expected 2 sizes whose sum is 3, found [1, 1]");
   EXPECT_EQ(infer_text("Split", {typed("fp32[2*n]"), omitted()}, {{"num_outputs", 2}}, 2),
@@ -137,6 +146,8 @@ TEST(Slice, FollowsNumpy) {
             "input 'steps': expected values other than 0, found 0");
   EXPECT_EQ(op_error("Slice", {line, int64s({0}), int64s({1}), int64s({3})}),
             "input 'axes': expected a value from -1 to 0, found 3");
+  EXPECT_EQ(op_error("Slice", {matrix(), int64s({0, 0}), int64s({1, 1}), int64s({0, -2})}),
+            "input 'axes': axis 0 stands twice");
 }
 
 TEST(Slice, TheSizeOfABackwardSliceHoldsAtEverySize) {
@@ -218,6 +229,9 @@ TEST(Pad, KnowsItsModes) {
   EXPECT_THAT(pad("edge", 2, 1), ElementsAre(1, 1, 1, 2, 3, 3));
   EXPECT_THAT(pad("wrap", 2, 1), ElementsAre(2, 3, 1, 2, 3, 1));
   EXPECT_THAT(pad("constant", -1, 1), ElementsAre(2, 3, 9));
+  EXPECT_THAT(pad("reflect", 5, 0), ElementsAre(2, 1, 2, 3, 2, 1, 2, 3));
+  EXPECT_THAT(pad("wrap", 4, 0), ElementsAre(3, 1, 2, 3, 1, 2, 3));
+  EXPECT_THAT(pad("reflect", -1, 2), ElementsAre(2, 3, 2, 1)) << "what is cut off is there yet";
   EXPECT_EQ(op_error("Pad", {line, int64s({-2, -2})}),
             "Pad: expected pads that leave axis 0 of size 3 a size of 0 or more, found -2 and -2");
   EXPECT_EQ(op_error("Pad", {line, int64s({1})}),
@@ -242,6 +256,8 @@ TEST(Pad, PadsChosenAxes) {
   EXPECT_EQ(
       infer_text("Pad", {typed("fp32[n, c]"), sized({"k", "1"}), omitted(), known(int64s({1}))}),
       "fp32[n, c + k + 1]");
+  EXPECT_EQ(op_error("Pad", {matrix(), int64s({1, 1, 1, 1}), {}, int64s({1, -1})}),
+            "input 'axes': axis 1 stands twice");
 }
 
 TEST(Repeat, ExpandsAndTiles) {
@@ -256,6 +272,8 @@ TEST(Repeat, ExpandsAndTiles) {
   EXPECT_EQ(op_error("Tile", {floats({1, 2, 3}), int64s({-1})}),
             "Tile: expected repeats of 0 or more, found -1");
   EXPECT_EQ(infer_text("Expand", {typed("fp32[n, 1]"), sized({"1", "1", "h"})}), "fp32[1, n, h]");
+  EXPECT_EQ(infer_text("Expand", {typed("fp32[2]"), known(int64s({-1}))}),
+            "input 'shape': expected sizes of 0 or more, found -1");
   EXPECT_EQ(infer_text("Tile", {typed("fp32[n, 3]"), known(int64s({2, 1}))}), "fp32[2*n, 3]");
 }
 
@@ -306,6 +324,24 @@ TEST(Scatter, WritesAndFolds) {
             "ScatterND: indices [1, 1] and updates [1] do not fit data [2, 3]");
   EXPECT_EQ(op_error("ScatterElements", {data, int64s({0}), floats({1})}, {{"reduction", "avg"}}),
             "attribute 'reduction': expected 'none', 'add', 'mul', 'min' or 'max', found 'avg'");
+}
+
+TEST(Scatter, InTheOrderOfTheIndices) {
+  EXPECT_THAT(
+      values<float>(run_op("ScatterElements", {floats({1, 2}), int64s({1, 1}), floats({9, 8})})),
+      ElementsAre(1, 8));
+  EXPECT_THAT(
+      values<float>(run_op("ScatterND",
+                           {floats({1, 2}), tensor<std::int64_t>({2, 1}, {0, 0}), floats({5, 6})})),
+      ElementsAre(6, 2));
+  EXPECT_THAT(values<float>(run_op("ScatterElements", {floats({1, 2}), int64s({0}), floats({kNan})},
+                                   {{"reduction", "max"}})),
+              ElementsAre(IsNan(), 2));
+  EXPECT_EQ(values<std::int8_t>(run_op(
+                "ScatterElements",
+                {tensor<std::int8_t>({1}, {127}), int64s({0}), tensor<std::int8_t>({1}, {1})},
+                {{"reduction", "add"}})),
+            (std::vector<std::int8_t>{-128}));
 }
 
 TEST(Rearrange, MovesBlocksBetweenDepthAndSpace) {
@@ -365,6 +401,17 @@ TEST(Generate, MakesTensors) {
   EXPECT_EQ(values<float>(hot), (std::vector<float>{0, 1, 0, 0, 0, 1, 0, 0, 0}));
 }
 
+TEST(Generate, TakesNanAndRefusesWhatHasNoSize) {
+  const auto scalar = [](float x) { return tensor<float>({}, {x}); };
+  EXPECT_EQ(op_error("Range", {scalar(0), scalar(kNan), scalar(1)}),
+            "Range: expected a number of elements that fits 64 bits, found nan");
+  const Tensor two = tensor<std::int64_t>({}, {2});
+  EXPECT_THAT(values<float>(run_op("OneHot", {floats({kNan}), two, floats({0, 1})})),
+              ElementsAre(1, 0));
+  EXPECT_EQ(op_error("OneHot", {int64s({0}), tensor<std::int64_t>({}, {-1}), floats({0, 1})}),
+            "OneHot: expected a depth of 0 or more, found -1");
+}
+
 TEST(Generate, InfersSizes) {
   EXPECT_EQ(infer_text("ConstantOfShape", {sized({"n", "3"})}), "fp32[n, 3]");
   EXPECT_EQ(infer_text("ConstantOfShape", {known(int64s({2}))}, {{"value", int64s({5})}}),
@@ -417,6 +464,15 @@ TEST(Select, UniqueKeepsOrder) {
             (std::vector<float>{2, 1, 3}));
 }
 
+TEST(Select, NanIsNotZeroAndOneElement) {
+  EXPECT_EQ(run_op("NonZero", {floats({kNan, 0})}).dims(), (Dims{1, 1}));
+  EXPECT_THAT(values<std::int64_t>(run_op("NonZero", {tensor<std::string>({2}, {"", "a"})})),
+              ElementsAre(1));
+  const auto unique = run_all("Unique", {floats({kNan, 1, kNan})}, {}, 4);
+  EXPECT_THAT(values<float>(unique[0]), ElementsAre(1, IsNan()));
+  EXPECT_THAT(values<std::int64_t>(unique[3]), ElementsAre(1, 2));
+}
+
 TEST(Range, SaysWhichDtypeItComputesIn) {
   EXPECT_EQ(infer_text("Range", {typed("fp16[]"), typed("fp16[]"), typed("fp16[]")},
                        {{"stash_type", 10}}),
@@ -436,6 +492,9 @@ TEST(CenterCropPad, CropsAndPadsAroundTheCentre) {
             "input 'shape': expected 2 sizes, one for each axis, found 1");
   EXPECT_EQ(op_error("CenterCropPad", {x, int64s({1})}),
             "CenterCropPad: expected 2 sizes, one for each axis, found 1");
+  EXPECT_EQ(op_error("CenterCropPad", {x, int64s({1, 1})}, {{"axes", Ints{0, -2}}}),
+            "attribute 'axes': axis 0 stands twice");
+  EXPECT_NE(op_error("CenterCropPad", {x, int64s({-1, 1})}), "no error");
 }
 
 TEST(TensorScatter, WritesIntoTheCache) {
@@ -455,6 +514,11 @@ TEST(TensorScatter, SaysWhatDoesNotFit) {
   const Tensor update = tensor<float>({2, 2, 1}, {10, 20, 30, 40});
   EXPECT_EQ(op_error("TensorScatter", {cache, update, int64s({1, 2})}),
             "TensorScatter: expected write indices from 0 to 1, found 2");
+  EXPECT_EQ(op_error("TensorScatter", {cache, update, int64s({-1, 0})}, {{"mode", "circular"}}),
+            "TensorScatter: expected write indices from 0 to 1, found -1");
+  EXPECT_EQ(
+      op_error("TensorScatter", {update, cache}),
+      "TensorScatter: expected an update that fits into [2, 2, 1] along axis 1, found [2, 3, 1]");
   EXPECT_EQ(op_error("TensorScatter", {cache, update, int64s({1})}),
             "TensorScatter: expected one write index for each of 2 samples, found 1");
   EXPECT_EQ(
@@ -518,6 +582,12 @@ TEST(CumSum, RunsBothWays) {
             (std::vector<float>{6, 3, 1, 30, 6, 1}));
   EXPECT_EQ(op_error("CumProd", {matrix(), int64s({1, 1})}),
             "CumProd: input 'axis': expected a scalar, found [2]");
+  const Tensor first = tensor<std::int64_t>({}, {0});
+  EXPECT_EQ(values<std::int8_t>(run_op("CumSum", {tensor<std::int8_t>({2}, {100, 100}), first})),
+            (std::vector<std::int8_t>{100, -56}));
+  EXPECT_EQ(values<float>(run_op("CumSum", {floats({1e8F, 1, -1e8F}), first})),
+            (std::vector<float>{1e8F, 1e8F, 1}))
+      << "folded in fp64";
 }
 
 }  // namespace

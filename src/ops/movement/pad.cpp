@@ -219,6 +219,9 @@ Status upgrade_pad(UpgradeNode& node, int /*opset*/, UpgradeBuilder& builder) {
 std::vector<OpSchema> pad_ops() {
   OpSchema op;
   op.name = "Pad";
+  op.unspecified =
+      "an axis that stands twice is an error; pads larger than the axis go on reflecting or "
+      "wrapping; negative pads cut off only after the others have been taken from the whole input";
   op.versions = {1, 2, 11, 13, 18, 19, 21, 23, 24, 25};
   op.inputs = {required("data", "T"), required("pads", "I"), optional("constant_value", "T"),
                optional("axes", "Tind")};

@@ -261,6 +261,7 @@ std::vector<OpSchema> rearrange_ops() {
   OpSchema reverse = movement("ReverseSequence", {10, 28}, infer_reverse_sequence,
                               unpacked<reverse_sequence_kernel>);
   reverse.inputs = {required("input", "T"), required("sequence_lens", "I")};
+  reverse.unspecified = "a length below 0 or beyond the axis of time is an error";
   reverse.attributes = {attr("batch_axis", AttrType::kInt), attr("time_axis", AttrType::kInt)};
   reverse.type_variables.push_back({"I", kInt64Type});
 

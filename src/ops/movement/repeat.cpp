@@ -174,6 +174,7 @@ std::vector<OpSchema> repeat_ops() {
   OpSchema expand;
   expand.name = "Expand";
   expand.versions = {8, 13};
+  expand.unspecified = "a size below 0 is an error";
   expand.inputs = {required("input", "T"), required("shape", "I")};
   expand.outputs = {required("output", "T")};
   expand.type_variables = {{"T", kAllTypes}, {"I", kInt64Type}};
@@ -186,6 +187,7 @@ std::vector<OpSchema> repeat_ops() {
   OpSchema tile = expand;
   tile.name = "Tile";
   tile.versions = {1, 6, 13};
+  tile.unspecified = "a repeat below 0 is an error";
   tile.inputs = {required("input", "T"), required("repeats", "I")};
   tile.infer = infer_tile;
   tile.kernel = unpacked<tile_kernel>;

@@ -220,6 +220,9 @@ std::vector<OpSchema> scatter_ops() {
   OpSchema elements;
   elements.name = "ScatterElements";
   elements.versions = {11, 13, 16, 18};
+  elements.unspecified =
+      "updates are made in the order of the indices, so that of equal ones the last wins; integers "
+      "wrap around; a NaN wins min and max";
   elements.inputs = {required("data", "T"), required("indices", "Tind"), required("updates", "T")};
   elements.outputs = {required("output", "T")};
   elements.attributes = {attr("axis", AttrType::kInt), attr("reduction", AttrType::kString)};
@@ -235,6 +238,7 @@ std::vector<OpSchema> scatter_ops() {
   scatter.versions = {9, 11};
   scatter.attributes = {attr("axis", AttrType::kInt)};
   scatter.upgrades = {{9, 11, upgrade_scatter}};
+  scatter.unspecified = "of equal indices the last update wins";
 
   OpSchema nd = elements;
   nd.name = "ScatterND";

@@ -357,10 +357,12 @@ std::vector<OpSchema> select_ops() {
   non_zero.outputs = {required("Y", "I")};
   non_zero.type_variables = {{"T", kOrderedTypes}, {"I", kInt64Type}};
   non_zero.data_dependent_shape = true;
+  non_zero.unspecified = "a NaN is not zero; of texts the one without characters is";
 
   OpSchema compress = selection("Compress", {9, 11, 28}, infer_compress, unpacked<compress_kernel>);
   compress.inputs = {required("input", "T"), required("condition", "T1")};
   compress.outputs = {required("output", "T")};
+  compress.unspecified = "more conditions than elements along the axis are an error";
   compress.attributes = {attr("axis", AttrType::kInt)};
   compress.type_variables = {{"T", kAllTypes}, {"T1", kBoolType}};
   compress.structure = Structure::kMovement;
@@ -385,6 +387,7 @@ std::vector<OpSchema> select_ops() {
   unique.attributes = {attr("axis", AttrType::kInt), attr("sorted", AttrType::kInt)};
   unique.type_variables = {{"T", kOrderedTypes}, {"I", kInt64Type}};
   unique.data_dependent_shape = true;
+  unique.unspecified = "all NaN are one element, behind every number";
   return {non_zero, compress, top_k, unique};
 }
 

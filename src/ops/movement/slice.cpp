@@ -246,6 +246,7 @@ std::vector<OpSchema> slice_ops() {
   OpSchema op;
   op.name = "Slice";
   op.versions = {1, 10, 11, 13};
+  op.unspecified = "an axis that stands twice is an error";
   op.inputs = {required("data", "T"), required("starts", "Tind"), required("ends", "Tind"),
                optional("axes", "Tind"), optional("steps", "Tind")};
   op.outputs = {required("output", "T")};

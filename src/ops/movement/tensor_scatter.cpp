@@ -97,6 +97,8 @@ std::vector<OpSchema> tensor_scatter_ops() {
   OpSchema op;
   op.name = "TensorScatter";
   op.versions = {24};
+  op.unspecified =
+      "a write index below 0, in circular mode too, and an update longer than the cache are errors";
   op.inputs = {required("past_cache", "T"), required("update", "T"),
                optional("write_indices", "I")};
   op.outputs = {required("present_cache", "T")};

@@ -295,6 +295,7 @@ OpSchema einsum_schema() {
   OpSchema op;
   op.name = "Einsum";
   op.versions = {12, 28};
+  op.unspecified = "integers wrap around";
   op.inputs = {variadic("Inputs", "T")};
   op.outputs = {required("Output", "T")};
   op.attributes = {required_attr("equation", AttrType::kString)};

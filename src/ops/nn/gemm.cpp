@@ -212,6 +212,9 @@ OpSchema gemm_schema() {
   OpSchema op;
   op.name = "Gemm";
   op.versions = {1, 6, 7, 9, 11, 13};
+  op.unspecified =
+      "integers wrap around; by an alpha or beta other than 1 they are scaled in fp64 and cut "
+      "towards zero";
   op.inputs = {required("A", "T"), required("B", "T"), optional("C", "T")};
   op.outputs = {required("Y", "T")};
   op.attributes = {attr("alpha", AttrType::kFloat), attr("beta", AttrType::kFloat),

@@ -310,6 +310,7 @@ std::vector<OpSchema> grid_ops() {
   OpSchema affine;
   affine.name = "AffineGrid";
   affine.versions = {20};
+  affine.unspecified = "with align_corners an axis of one element lies at 0";
   affine.inputs = {required("theta", "T1"), required("size", "T2")};
   affine.outputs = {required("grid", "T1")};
   affine.attributes = {attr("align_corners", AttrType::kInt)};
@@ -322,6 +323,8 @@ std::vector<OpSchema> grid_ops() {
   OpSchema sample;
   sample.name = "GridSample";
   sample.versions = {16, 20, 22};
+  sample.unspecified =
+      "a place that is NaN or infinite is taken as one pixel before the first border";
   sample.inputs = {required("X", "T1"), required("grid", "T2")};
   sample.outputs = {required("Y", "T1")};
   sample.attributes = {attr("align_corners", AttrType::kInt), attr("mode", AttrType::kString),

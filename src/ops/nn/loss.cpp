@@ -155,6 +155,9 @@ OpSchema loss(std::string_view name, std::vector<int> versions, KernelFn kernel)
   OpSchema op;
   op.name = name;
   op.versions = std::move(versions);
+  op.unspecified =
+      "a mean is over the labels that are not ignored, and NaN where their weights add up to 0; a "
+      "label out of range is an error";
   op.attributes = {attr("ignore_index", AttrType::kInt), attr("reduction", AttrType::kString)};
   op.type_variables = {{"T", kFloatTypes}, {"Tind", kIndexTypes}};
   op.structure = Structure::kReduction;

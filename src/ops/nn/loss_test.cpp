@@ -38,6 +38,8 @@ TEST(Losses, NegativeLogLikelihood) {
   EXPECT_THAT(loss({scores(), labels(2, 0)}, {{"reduction", "none"}}), near({0, -0.5F}));
   EXPECT_THAT(loss({scores(), labels(1, -7)}, {{"reduction", "mean"}, {"ignore_index", -7}}),
               near({-0.75F}));
+  EXPECT_THAT(loss({scores(), labels(-7, -7)}, {{"ignore_index", -7}}),
+              ElementsAre(::testing::IsNan()));
   EXPECT_THAT(loss({scores(), labels(1, 2)}, {{"reduction", "sum"}}), near({-1.75F}));
 }
 

@@ -78,6 +78,7 @@ OpSchema matmul_schema() {
   OpSchema op;
   op.name = "MatMul";
   op.versions = {1, 9, 13};
+  op.unspecified = "integers wrap around";
   op.inputs = {required("A", "T"), required("B", "T")};
   op.outputs = {required("Y", "T")};
   op.type_variables = {{"T", kFloatTypes | dtype_set({DType::kInt32, DType::kInt64, DType::kUInt32,

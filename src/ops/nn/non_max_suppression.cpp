@@ -154,7 +154,9 @@ std::vector<OpSchema> detection_ops() {
   op.attributes = {attr("center_point_box", AttrType::kInt)};
   op.type_variables = {{"F", kFp32Type}, {"I", kInt64Type}};
   op.data_dependent_shape = true;
-  op.unspecified = "of equal scores the box with the lower index comes first";
+  op.unspecified =
+      "of equal scores the box with the lower index comes first; a box without an area overlaps "
+      "with none";
   return {op};
 }
 

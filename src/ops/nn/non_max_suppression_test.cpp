@@ -56,6 +56,13 @@ TEST(NonMaxSuppression, BatchesClassesAndCenters) {
       << "equal scores in order of position";
 }
 
+TEST(NonMaxSuppression, ABoxWithoutAnAreaOverlapsWithNone) {
+  const Tensor lines = tensor<float>({1, 2, 4}, {0, 0, 0, 1, 0, 0, 0, 1});
+  EXPECT_EQ(values<std::int64_t>(run_op("NonMaxSuppression",
+                                        {lines, tensor<float>({1, 1, 2}, {1, 0.5F}), int64s({2})})),
+            (Ints{0, 0, 0, 0, 0, 1}));
+}
+
 TEST(NonMaxSuppression, NoBoxesAtAll) {
   const Tensor none = tensor<float>({1, 0, 4}, {});
   EXPECT_EQ(run_op("NonMaxSuppression", {none, tensor<float>({1, 3, 0}, {}), int64s({4})}).dims(),

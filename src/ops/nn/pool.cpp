@@ -130,12 +130,16 @@ std::vector<OpSchema> pool_ops() {
   OpSchema max_pool = pool_schema("MaxPool", {1, 8, 10, 11, 12, 22}, nn::max_pool_kernel);
   max_pool.outputs.push_back(optional("Indices", "I"));
   max_pool.attributes.push_back(attr("storage_order", AttrType::kInt));
+  max_pool.unspecified =
+      "a window of padding alone is minus infinity, or the lowest integer, with the index -1; of "
+      "equal elements the first one is meant";
   max_pool.type_variables = {{"T", kFloatTypes | dtype_set({DType::kInt8, DType::kUInt8})},
                              {"I", kInt64Type}};
 
   OpSchema average_pool =
       pool_schema("AveragePool", {1, 7, 10, 11, 19, 22}, nn::average_pool_kernel);
   average_pool.attributes.push_back(attr("count_include_pad", AttrType::kInt));
+  average_pool.unspecified = "a window of padding alone is 0";
 
   OpSchema lp_pool = pool_schema("LpPool", {1, 2, 11, 18, 22}, nn::lp_pool_kernel);
   lp_pool.attributes.push_back(attr("p", AttrType::kInt));

@@ -64,9 +64,10 @@ TEST(MaxPool, WorksOnBytes) {
 
 TEST(MaxPool, AWindowOfPaddingAloneIsMinusInfinity) {
   const auto y = run_op("MaxPool", attributes({{"kernel_shape", Ints{1}}, {"pads", Ints{1, 0}}}),
-                        {floats({1, 1, 1}, {4})})
+                        {floats({1, 1, 1}, {4})}, 2)
                      .value();
   EXPECT_EQ(to_vector(y[0]), (std::vector<float>{-std::numeric_limits<float>::infinity(), 4}));
+  EXPECT_EQ(to_int64_vector(y[1].view()), (Ints{-1, 0}));
 }
 
 TEST(AveragePool, LeavesOutPaddingUnlessAsked) {

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "ops/nn/nn_test_util.h"
 
 namespace tessera::ops::nn::testing {
@@ -62,6 +64,24 @@ TEST(MatMul, WrapsIntegersAround) {
           .value();
   EXPECT_EQ(wide[0].span<std::int64_t>()[0],
             (std::int64_t{1} << 53) + 1);  // a double could not hold it
+}
+
+TEST(Products, OfIntegersWrapAndAreCut) {
+  const auto half =
+      run_op("Gemm", attributes({{"alpha", 0.5F}}), {ints({1, 1}, {3}), ints({1, 1}, {1})}).value();
+  EXPECT_EQ(half[0].span<std::int64_t>()[0], 1);
+  const auto sum = run_op("Einsum", attributes({{"equation", std::string("i,i->")}}),
+                          {bytes<std::int8_t>(DType::kInt8, {2}, {100, 100}),
+                           bytes<std::int8_t>(DType::kInt8, {2}, {1, 1})})
+                       .value();
+  EXPECT_EQ(sum[0].span<std::int8_t>()[0], -56);
+  const std::int64_t depth = 33100;  // 255 * 255 * 33100 is 2^31 and more
+  const std::vector<std::uint8_t> row(static_cast<std::size_t>(depth), 255);
+  const auto wide = run_op("MatMulInteger", {},
+                           {bytes<std::uint8_t>(DType::kUInt8, {1, depth}, row),
+                            bytes<std::uint8_t>(DType::kUInt8, {depth, 1}, row)})
+                        .value();
+  EXPECT_EQ(wide[0].span<std::int32_t>()[0], -2142639796);
 }
 
 TEST(MatMulInference, KeepsSymbolicSizes) {
@@ -154,6 +174,16 @@ TEST(QuantizeLinear, RoundsHalfToEvenAndSaturates) {
                          bytes<std::uint8_t>(DType::kUInt8, {}, {128})})
                      .value();
   EXPECT_THAT(y[0].span<std::uint8_t>(), ::testing::ElementsAre(128, 128, 130, 130, 255, 0));
+}
+
+TEST(QuantizeLinear, NanIsTheZeroPoint) {
+  const auto y = run_op("QuantizeLinear", {},
+                        {floats({2}, {NAN, 4}), floats({}, {2}),
+                         bytes<std::uint8_t>(DType::kUInt8, {}, {128})})
+                     .value();
+  EXPECT_THAT(y[0].span<std::uint8_t>(), ::testing::ElementsAre(128, 130));
+  const auto dynamic = run_op("DynamicQuantizeLinear", {}, {floats({3}, {NAN, -1, 4})}, 3).value();
+  EXPECT_THAT(dynamic[0].span<std::uint8_t>(), ::testing::ElementsAre(51, 0, 255));
 }
 
 TEST(DequantizeLinear, TakesAScaleForEachIndexOfTheAxis) {

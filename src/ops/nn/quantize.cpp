@@ -200,6 +200,7 @@ Status dynamic_kernel(KernelContext& context) {
 std::vector<OpSchema> quantize_schemas() {
   OpSchema quantize;
   quantize.name = "QuantizeLinear";
+  quantize.unspecified = "in integers a NaN becomes the zero point";
   quantize.versions = {10, 13, 19, 21, 23, 24, 25, 28};
   quantize.inputs = {required("x", "T1"), required("y_scale", "T2"),
                      optional("y_zero_point", "T3")};
@@ -217,6 +218,7 @@ std::vector<OpSchema> quantize_schemas() {
 
   OpSchema dequantize = quantize;
   dequantize.name = "DequantizeLinear";
+  dequantize.unspecified = {};
   dequantize.inputs = {required("x", "T1"), required("x_scale", "T2"),
                        optional("x_zero_point", "T1")};
   dequantize.outputs = {required("y", "T3")};
@@ -232,6 +234,9 @@ std::vector<OpSchema> quantize_schemas() {
   OpSchema dynamic;
   dynamic.name = "DynamicQuantizeLinear";
   dynamic.versions = {11};
+  dynamic.unspecified =
+      "a tensor of zeros gets the scale 1; a NaN is left out of the range and becomes the zero "
+      "point";
   dynamic.inputs = {required("x", "T1")};
   dynamic.outputs = {required("y", "T2"), required("y_scale", "tensor(float)"),
                      required("y_zero_point", "T2")};

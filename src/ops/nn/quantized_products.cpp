@@ -341,6 +341,7 @@ std::vector<OpSchema> quantized_product_schemas() {
       schema("MatMulInteger", {10}, infer_matmul_integer, matmul_integer_kernel, matmul_work<1>);
   matmul_integer.inputs = {required("A", "T1"), required("B", "T2"), optional("a_zero_point", "T1"),
                            optional("b_zero_point", "T2")};
+  matmul_integer.unspecified = "sums that 32 bits cannot hold wrap around";
 
   OpSchema qlinear_matmul = schema("QLinearMatMul", {10, 21}, infer_qlinear_matmul,
                                    qlinear_matmul_kernel, matmul_work<3>);
@@ -357,6 +358,7 @@ std::vector<OpSchema> quantized_product_schemas() {
       schema("ConvInteger", {10}, infer_conv_integer, conv_integer_kernel, conv_work<1>);
   conv_integer.inputs = {required("x", "T1"), required("w", "T2"), optional("x_zero_point", "T1"),
                          optional("w_zero_point", "T2")};
+  conv_integer.unspecified = "sums that 32 bits cannot hold wrap around";
   conv_integer.attributes = conv_attributes();
 
   OpSchema qlinear_conv =

@@ -236,6 +236,9 @@ OpSchema schema(std::string_view name, std::vector<int> versions, KernelFn kerne
                optional("sequence_lens", "T1"),
                optional("initial_h", "T")};
   op.outputs = {optional("Y", "T"), optional("Y_h", "T")};
+  op.unspecified =
+      "steps behind the length of a sequence are 0 in Y and leave the states as they are; a length "
+      "out of range is an error";
   op.attributes = {attr("activation_alpha", AttrType::kFloats),
                    attr("activation_beta", AttrType::kFloats),
                    attr("activations", AttrType::kStrings),

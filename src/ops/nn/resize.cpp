@@ -205,6 +205,9 @@ OpSchema resize_schema() {
   OpSchema op;
   op.name = "Resize";
   op.versions = {10, 11, 13, 18, 19};
+  op.unspecified =
+      "integers are interpolated in fp64, cut towards zero and saturated; an axis that stands "
+      "twice is an error";
   op.inputs = {required("X", "T1"), optional("roi", "T2"), optional("scales", "tensor(float)"),
                optional("sizes", "tensor(int64)")};
   op.outputs = {required("Y", "T1")};
@@ -238,6 +241,7 @@ OpSchema upsample_schema() {
   op.attributes = {attr("mode", AttrType::kString)};
   op.type_variables = {op.type_variables[0], {"tensor(float)", kFp32Type}};
   op.infer = infer_upsample;
+  op.unspecified = "integers are interpolated in fp64, cut towards zero and saturated";
   op.kernel = nullptr;
   op.upgrades = {{1, 10, upgrade_upsample}};
   op.shape_inputs = {1};

@@ -63,6 +63,18 @@ TEST(Resize, InterpolatesInEachCoordinateMode) {
   EXPECT_THAT(resized(mode("linear", "half_pixel"), x, Tensor(), sizes({1})), ElementsAre(0.5F));
 }
 
+TEST(Resize, CutsIntegersAndRefusesAnAxisTwice) {
+  const Tensor x = Tensor::of<std::uint8_t>(DType::kUInt8, {2}, std::vector<std::uint8_t>{0, 255});
+  const auto y =
+      run_op("Resize", mode("linear", "align_corners"), {x, Tensor(), Tensor(), sizes({3})})
+          .value();
+  EXPECT_THAT(y[0].span<std::uint8_t>(), ElementsAre(0, 127, 255));
+  Attributes twice = mode("linear", "half_pixel");
+  twice.set("axes", std::vector<std::int64_t>{0, 0});
+  EXPECT_THAT(error_text(run_op("Resize", twice, {floats({2}, {0, 1}), Tensor(), scales({2, 2})})),
+              ::testing::HasSubstr("axis 0 stands twice"));
+}
+
 TEST(Resize, CutsARegionAndFillsWhatLiesOutside) {
   Attributes attrs = mode("linear", "tf_crop_and_resize");
   attrs.set("extrapolation_value", 9.0F);

@@ -184,6 +184,10 @@ std::vector<OpSchema> roi_align_ops() {
   OpSchema op;
   op.name = "RoiAlign";
   op.versions = {10, 16, 22};
+  op.unspecified =
+      "max takes the largest of the weighted pixels, not of the interpolated values; a sample more "
+      "than a pixel outside of the image is 0, and so is a bin without samples; batch_indices out "
+      "of range are an error";
   op.inputs = {required("X", "T1"), required("rois", "T1"), required("batch_indices", "T2")};
   op.outputs = {required("Y", "T1")};
   op.attributes = {attr("coordinate_transformation_mode", AttrType::kString),

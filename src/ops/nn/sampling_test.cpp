@@ -4,6 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "testing/op_testing.h"
 
 namespace tessera::ops {
@@ -47,6 +49,13 @@ TEST(AffineGrid, MapsPlacesBetweenEdgesOrCentres) {
       "[1, 2, 3] beside 4 sizes");
 }
 
+TEST(AffineGrid, OneElementAloneLiesInTheMiddle) {
+  const Tensor theta = tensor<float>({1, 2, 3}, {1, 0, 0, 0, 1, 0});
+  EXPECT_THAT(
+      values<float>(run_op("AffineGrid", {theta, int64s({1, 1, 1, 1})}, {{"align_corners", 1}})),
+      near({0, 0}));
+}
+
 TEST(GridSample, EveryModeInsideAndOutside) {
   const Tensor image = ramp({1, 1, 3, 3});
   const Tensor grid = tensor<float>({1, 2, 2, 2}, {-1, -1, 0.3F, 0.2F, 1.4F, -0.6F, 0.9F, 2.5F});
@@ -66,6 +75,16 @@ TEST(GridSample, EveryModeInsideAndOutside) {
   EXPECT_THAT(sampled("cubic", "reflection"), near({-0.75F, 5.713652F, 2.150499F, 2.744844F}));
   EXPECT_THAT(values<float>(run_op("GridSample", {image, grid}, {{"align_corners", 1}})),
               near({0, 4.9F, 1.92F, 0}));
+}
+
+TEST(GridSample, APlaceThatIsNoneLiesBeforeTheFirstBorder) {
+  const Tensor grid = tensor<float>({1, 1, 2, 2}, {NAN, 0, INFINITY, 0});
+  const auto sampled = [&](const char* outside) {
+    return values<float>(
+        run_op("GridSample", {ramp({1, 1, 3, 3}, 1), grid}, {{"padding_mode", outside}}));
+  };
+  EXPECT_THAT(sampled("zeros"), near({0, 0}));
+  EXPECT_THAT(sampled("border"), near({4, 4}));
 }
 
 TEST(GridSample, InfersAndSaysWhatDoesNotFit) {
@@ -147,6 +166,12 @@ TEST(RoiAlign, PoolsByMeanOrLargest) {
       "fp32[r, c, 7, 1]");
 }
 
+TEST(RoiAlign, WhatHasNoPixelsIsZero) {
+  const Tensor rois = tensor<float>({2, 4}, {10, 10, 12, 12, 1, 1, 1, 1});
+  EXPECT_THAT(values<float>(run_op("RoiAlign", {ramp({1, 1, 4, 4}, 1), rois, int64s({0, 0})})),
+              near({0, 0}));
+}
+
 TEST(RoiAlign, SaysWhatDoesNotFit) {
   const auto inferred = [](const testing::AttributeList& attributes) {
     return infer_text("RoiAlign",
@@ -177,12 +202,21 @@ TEST(Col2Im, AddsUpBlocks) {
             "Col2Im: expected [batch, channels * 4, 4], found [1, 4, 3]");
 }
 
+TEST(Col2Im, SaturatesIntegers) {
+  const Tensor blocks =
+      Tensor::of<std::int8_t>(DType::kInt8, {1, 4, 4}, std::vector<std::int8_t>(16, 100));
+  EXPECT_EQ(values<std::int8_t>(run_op("Col2Im", {blocks, int64s({3, 3}), int64s({2, 2})})),
+            (std::vector<std::int8_t>{100, 127, 100, 127, 127, 127, 100, 127, 100}));
+}
+
 TEST(MaxUnpool, PutsElementsBack) {
   const Tensor x = tensor<float>({1, 1, 2, 2}, {5, 6, 7, 8});
   const Tensor indices = tensor<std::int64_t>({1, 1, 2, 2}, {0, 3, 8, 15});
   const testing::AttributeList halves = {{"kernel_shape", Ints{2, 2}}, {"strides", Ints{2, 2}}};
   EXPECT_THAT(values<float>(run_op("MaxUnpool", {x, indices}, halves)),
               near({5, 0, 0, 6, 0, 0, 0, 0, 7, 0, 0, 0, 0, 0, 0, 8}));
+  const Tensor twice = tensor<std::int64_t>({1, 1, 2, 2}, {0, 0, 8, 15});
+  EXPECT_EQ(values<float>(run_op("MaxUnpool", {x, twice}, halves))[0], 6);
   const Tensor larger = run_op("MaxUnpool", {x, indices, int64s({1, 1, 5, 5})}, halves);
   EXPECT_EQ(larger.dims(), (Dims{1, 1, 5, 5}));
   EXPECT_EQ(values<float>(larger)[10], 7);

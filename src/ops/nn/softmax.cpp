@@ -149,6 +149,7 @@ OpSchema softmax_schema(std::string_view name, KernelFn kernel) {
   OpSchema op;
   op.name = name;
   op.versions = {1, 11, 13};
+  op.unspecified = "a line that holds a NaN or plus infinity, or minus infinity alone, becomes NaN";
   op.inputs = {required("input", "T")};
   op.outputs = {required("output", "T")};
   op.attributes = {attr("axis", AttrType::kInt)};
@@ -165,9 +166,11 @@ OpSchema softmax_schema(std::string_view name, KernelFn kernel) {
 }  // namespace
 
 std::vector<OpSchema> softmax_ops() {
+  OpSchema hardmax = softmax_schema("Hardmax", softmax_kernel<HardmaxLine>);
+  hardmax.unspecified =
+      "a NaN is the largest where it comes first in its line, else it does not count";
   return {softmax_schema("Softmax", softmax_kernel<SoftmaxLine>),
-          softmax_schema("LogSoftmax", softmax_kernel<LogSoftmaxLine>),
-          softmax_schema("Hardmax", softmax_kernel<HardmaxLine>)};
+          softmax_schema("LogSoftmax", softmax_kernel<LogSoftmaxLine>), hardmax};
 }
 
 }  // namespace tessera::ops

@@ -30,6 +30,20 @@ TEST(Softmax, DoesNotOverflow) {
               ::testing::ElementsAre(0.0F, -1000.0F));
 }
 
+TEST(Softmax, ALineThatHasNoSumIsNan) {
+  for (const char* op : {"Softmax", "LogSoftmax"})
+    for (const auto& line : {std::vector<float>{1, NAN}, std::vector<float>{INFINITY, 1},
+                             std::vector<float>{-INFINITY, -INFINITY}})
+      EXPECT_THAT(to_vector(run_op(op, {}, {floats({2}, line)}).value()[0]),
+                  ::testing::Each(::testing::IsNan()))
+          << op << " of " << line[0] << " and " << line[1];
+}
+
+TEST(Hardmax, ANanCountsWhereItComesFirst) {
+  EXPECT_THAT(to_vector(run_op("Hardmax", {}, {floats({2, 2}, {1, NAN, NAN, 5})}).value()[0]),
+              ::testing::ElementsAre(1, 0, 1, 0));
+}
+
 TEST(Hardmax, MarksTheFirstOfTheLargest) {
   EXPECT_THAT(to_vector(run_op("Hardmax", {}, {floats({2, 3}, {1, 3, 3, 0, -1, -1})}).value()[0]),
               ::testing::ElementsAre(0, 1, 0, 1, 0, 0));

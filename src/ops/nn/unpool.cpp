@@ -188,6 +188,8 @@ std::vector<OpSchema> unpool_ops() {
   OpSchema col2im;
   col2im.name = "Col2Im";
   col2im.versions = {18};
+  col2im.unspecified =
+      "integers are added in fp64, and sums that the type cannot hold are saturated";
   col2im.inputs = {required("input", "T"), required("image_shape", "I"),
                    required("block_shape", "I")};
   col2im.outputs = {required("output", "T")};
@@ -202,6 +204,9 @@ std::vector<OpSchema> unpool_ops() {
   OpSchema unpool;
   unpool.name = "MaxUnpool";
   unpool.versions = {9, 11, 22};
+  unpool.unspecified =
+      "of equal indices the last one wins, and one out of range is an error; indices count in the "
+      "sizes that the attributes give, where output_shape is larger too";
   unpool.inputs = {required("X", "T1"), required("I", "T2"), optional("output_shape", "T2")};
   unpool.outputs = {required("output", "T1")};
   unpool.attributes = {required_attr("kernel_shape", AttrType::kInts),

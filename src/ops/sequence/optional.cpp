@@ -132,6 +132,7 @@ std::vector<OpSchema> optional_ops() {
   ops.back().type_variables = {{"B", kBoolType}};
   ops.push_back(optional_op("OptionalGetElement", {15, 18, 28}, required("input", ""),
                             required("output", ""), infer_get_element, get_element_kernel));
+  ops.back().unspecified = "an empty optional is an error";
   return ops;
 }
 

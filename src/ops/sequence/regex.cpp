@@ -49,6 +49,9 @@ Status infer_match(InferContext& context) {
 std::vector<OpSchema> regex_ops() {
   OpSchema match;
   match.name = "RegexFullMatch";
+  match.unspecified =
+      "each byte that is not UTF-8 counts as the character U+FFFD; Unicode classes such as \\pL "
+      "are an error, and so is a pattern of more than 65536 states";
   match.versions = {20};
   match.inputs = {required("X", "T1")};
   match.outputs = {required("Y", "T2")};

@@ -223,6 +223,8 @@ std::vector<OpSchema> sequence_split_ops() {
   OpSchema split;
   split.name = "SplitToSequence";
   split.versions = {11, 24};
+  split.unspecified =
+      "a size of 0 is one of a list, but an error as the one number; at most 2^22 pieces";
   split.inputs = {required("input", "T"), optional("split", "I")};
   split.outputs = {required("output_sequence", "")};
   split.attributes = {attr("axis", AttrType::kInt), attr("keepdims", AttrType::kInt)};
@@ -235,6 +237,7 @@ std::vector<OpSchema> sequence_split_ops() {
   OpSchema concat;
   concat.name = "ConcatFromSequence";
   concat.versions = {11};
+  concat.unspecified = "an empty sequence is an error";
   concat.inputs = {required("input_sequence", "")};
   concat.outputs = {required("concat_result", "T")};
   concat.attributes = {required_attr("axis", AttrType::kInt), attr("new_axis", AttrType::kInt)};

@@ -201,6 +201,9 @@ std::vector<OpSchema> text_ops() {
 
   OpSchema split;
   split.name = "StringSplit";
+  split.unspecified =
+      "white space is what Unicode calls so; a text without characters has no parts; a negative "
+      "maxsplit is no limit";
   split.versions = {20};
   split.inputs = {required("X", "T1")};
   split.outputs = {required("Y", "T1"), optional("Z", "T3")};
@@ -212,6 +215,9 @@ std::vector<OpSchema> text_ops() {
 
   OpSchema normalizer;
   normalizer.name = "StringNormalizer";
+  normalizer.unspecified =
+      "the locale is not used: Latin, Greek, Cyrillic and Armenian letters change case one by one; "
+      "bytes that are not UTF-8 stay";
   normalizer.versions = {10};
   normalizer.inputs = {required("X", "T")};
   normalizer.outputs = {required("Y", "T")};

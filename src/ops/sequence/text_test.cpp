@@ -84,6 +84,7 @@ TEST(StringSplit, SplitsAtWhiteSpace) {
   expect_split(texts({" a  b  c "}), {{"maxsplit", 1}, {"delimiter", ""}}, {1, 2}, {"a", "b  c"},
                {2});
   expect_split(texts({" a b "}), {{"maxsplit", 0}}, {1, 1}, {"a b"}, {1});
+  expect_split(texts({"a b c"}), {{"maxsplit", -3}}, {1, 3}, {"a", "b", "c"}, {3});
   EXPECT_EQ(infer_text("StringSplit", {typed("string[n]")}, {}, 2), "string[n, _0]; int64[n]");
 }
 

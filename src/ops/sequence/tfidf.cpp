@@ -204,6 +204,9 @@ std::vector<OpSchema> tfidf_ops() {
   OpSchema op;
   op.name = kOp;
   op.versions = {9};
+  op.unspecified =
+      "n-grams of one element are counted without skips; of those that stand twice in the pool the "
+      "first counts; all that have one index add up";
   op.inputs = {required("X", "T")};
   op.outputs = {required("Y", "T1")};
   op.attributes = {required_attr("max_gram_length", AttrType::kInt),

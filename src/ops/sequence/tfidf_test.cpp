@@ -65,6 +65,18 @@ TEST(TfIdfVectorizer, WeighsAndTakesRowsAndStrings) {
             "TfIdfVectorizer: expected elements as the pool has, found int64");
 }
 
+TEST(TfIdfVectorizer, TakesTheFirstOfEqualNGramsAndAddsUpOneIndex) {
+  const auto counted_in = [](const std::vector<std::string>& pool, const Ints& indexes) {
+    const testing::AttributeList words = {
+        {"mode", "TF"},        {"min_gram_length", 1},    {"max_gram_length", 1},
+        {"max_skip_count", 0}, {"ngram_counts", Ints{0}}, {"ngram_indexes", indexes},
+        {"pool_strings", pool}};
+    return values<float>(run_op("TfIdfVectorizer", {tensor<std::string>({2}, {"a", "b"})}, words));
+  };
+  EXPECT_THAT(counted_in({"a", "a"}, {0, 1}), ElementsAre(1, 0));
+  EXPECT_THAT(counted_in({"a", "b"}, {0, 0}), ElementsAre(2));
+}
+
 TEST(TfIdfVectorizer, SaysWhatDoesNotFit) {
   const auto error = [](std::size_t index, AttributeValue value) {
     auto words = vocabulary("TF", 1, 2, 0);

@@ -302,6 +302,7 @@ std::vector<OpSchema> fourier_ops() {
   OpSchema dft;
   dft.name = "DFT";
   dft.versions = {17, 20};
+  dft.unspecified = "a length below 1 is an error";
   dft.inputs = {required("input", "T1"), optional("dft_length", "T2"), optional("axis", "I")};
   dft.outputs = {required("output", "T1")};
   dft.attributes = {attr("inverse", AttrType::kInt), attr("onesided", AttrType::kInt)};
@@ -315,6 +316,7 @@ std::vector<OpSchema> fourier_ops() {
   OpSchema stft;
   stft.name = "STFT";
   stft.versions = {17};
+  stft.unspecified = "a step below 1 and a frame longer than the signal are errors";
   stft.inputs = {required("signal", "T1"), required("frame_step", "T2"), optional("window", "T1"),
                  optional("frame_length", "T2")};
   stft.outputs = {required("output", "T1")};

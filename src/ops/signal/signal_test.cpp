@@ -107,6 +107,8 @@ TEST(Stft, TransformsEachFrame) {
             "fp32[b, 15, 9, 2]");
   EXPECT_EQ(op_error("STFT", {signal(), scalar(0)}),
             "STFT: expected a step of 1 or more and frames of 1 to 5, found 0 and 5");
+  EXPECT_EQ(op_error("STFT", {signal(), scalar(1), Tensor(), scalar(6)}),
+            "STFT: expected a step of 1 or more and frames of 1 to 5, found 1 and 6");
   EXPECT_EQ(op_error("STFT", {signal(), scalar(1), floats({1, 1}), scalar(3)}),
             "STFT: input 'window': expected 3 elements, found [2]");
   EXPECT_EQ(op_error("STFT", {floats({1}), scalar(1)}),

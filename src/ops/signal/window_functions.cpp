@@ -72,6 +72,7 @@ OpSchema window(std::string_view name, KernelFn kernel) {
   OpSchema op;
   op.name = name;
   op.versions = {17};
+  op.unspecified = "a symmetric window of one element is 1; a size below 0 is an error";
   op.inputs = {required("size", "T1")};
   op.outputs = {required("output", "T2")};
   op.attributes = {attr("output_datatype", AttrType::kInt), attr("periodic", AttrType::kInt)};
@@ -156,6 +157,7 @@ Status mel_kernel(KernelContext& context) {
 OpSchema mel() {
   OpSchema op;
   op.name = "MelWeightMatrix";
+  op.unspecified = "edges below 0 or behind half of the sample rate are an error";
   op.versions = {17};
   op.inputs = {required("num_mel_bins", "T1"), required("dft_length", "T1"),
                required("sample_rate", "T1"), required("lower_edge_hertz", "T2"),
