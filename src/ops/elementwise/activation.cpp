@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <type_traits>
+
+#include "base/truncate.h"
 #include "ops/elementwise/elementwise_util.h"
 #include "ops/groups.h"
 #include "ops/infer_util.h"
@@ -31,7 +34,7 @@ Status shrink_kernel(KernelContext& context) {
     return map_unary<T, T>(context, [&](T x) {
       const auto wide = static_cast<double>(x);
       return static_cast<T>(
-          static_cast<std::int64_t>(Scalar<ScalarFunction::kShrink>::apply(&wide, params)));
+          saturating_truncate<std::int64_t>(Scalar<ScalarFunction::kShrink>::apply(&wide, params)));
     });
   });
 }
@@ -65,8 +68,15 @@ Status prelu_kernel(KernelContext& context) {
                 fmt::format("PRelu: slope {} does not broadcast to {}", to_string(operands.b->dims),
                             to_string(operands.a->dims)));
   }
-  return binary_kernel<NumericTypes>(
-      context, [](auto x, auto slope) { return x < decltype(x){0} ? slope * x : x; });
+  return binary_kernel<NumericTypes>(context, [](auto x, auto slope) {
+    using T = decltype(x);
+    if (!(x < T{0})) return x;
+    if constexpr (std::is_floating_point_v<T>) {
+      return slope * x;
+    } else {  // integers wrap around
+      return static_cast<T>(static_cast<std::uint64_t>(slope) * static_cast<std::uint64_t>(x));
+    }
+  });
 }
 
 Status infer_prelu(InferContext& context) {

@@ -367,6 +367,8 @@ std::vector<OpSchema> feature_ops() {
 
   OpSchema vectorizer = to_floats(
       feature_op("FeatureVectorizer", kFeatureTypes, infer_vectorizer, vectorizer_kernel));
+  vectorizer.unspecified =
+      "columns that an input lacks of its inputdimensions are 0, those beyond are left out";
   vectorizer.inputs = {variadic("X", "T")};
   vectorizer.attributes = {attr("inputdimensions", AttrType::kInts)};
   return {extract, binarizer, scaler, imputer, normalizer, one_hot, vectorizer};

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "base/truncate.h"
 #include "ops/infer_util.h"
 #include "ops/nn/matmul_kernel.h"
 #include "ops/nn/nn_util.h"
@@ -112,9 +113,9 @@ class FloatGemm final : public MatMulContraction<T> {
 // and cuts the fraction.
 template <typename T>
 T scaled(T value, double factor) {
-  return factor == 1.0
-             ? value
-             : static_cast<T>(static_cast<std::int64_t>(static_cast<double>(value) * factor));
+  return factor == 1.0 ? value
+                       : static_cast<T>(saturating_truncate<std::int64_t>(
+                             static_cast<double>(value) * factor));
 }
 
 struct GemmCall {

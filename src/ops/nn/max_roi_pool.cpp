@@ -143,6 +143,9 @@ std::vector<OpSchema> max_roi_pool_ops() {
   op.attributes = {required_attr("pooled_shape", AttrType::kInts),
                    attr("spatial_scale", AttrType::kFloat)};
   op.type_variables = {{"T", kFloatTypes}};
+  op.unspecified =
+      "corners are rounded half away from zero; a region has one pixel at least; a bin without "
+      "pixels is 0; a NaN wins";
   op.structure = Structure::kWindow;
   op.infer = infer;
   op.kernel = kernel;

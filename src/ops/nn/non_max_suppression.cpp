@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <optional>
 
 #include "ops/groups.h"
@@ -94,8 +95,10 @@ std::vector<std::int64_t> select_boxes(const float* boxes, const float* scores, 
   std::vector<std::int64_t> order;
   for (std::int64_t i = 0; i < count; ++i)
     if (!limits.score || scores[i] > *limits.score) order.push_back(i);
-  std::stable_sort(order.begin(), order.end(),
-                   [&](std::int64_t a, std::int64_t b) { return scores[a] > scores[b]; });
+  // A NaN comes behind every number.
+  std::stable_sort(order.begin(), order.end(), [&](std::int64_t a, std::int64_t b) {
+    return scores[a] > scores[b] || (std::isnan(scores[b]) && !std::isnan(scores[a]));
+  });
   std::vector<std::int64_t> selected;
   for (const std::int64_t i : order) {
     if (static_cast<std::int64_t>(selected.size()) >= limits.boxes) break;

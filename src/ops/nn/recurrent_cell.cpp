@@ -165,7 +165,7 @@ void step_rnn(const RecurrentOptions& options, const Activation* f, const CellPa
 
 double Activation::operator()(double x) const {
   switch (kind) {
-    case Kind::kRelu: return std::max(0.0, x);
+    case Kind::kRelu: return x < 0 ? 0 : x;
     case Kind::kTanh: return std::tanh(x);
     case Kind::kSigmoid: return 1 / (1 + std::exp(-x));
     case Kind::kAffine: return alpha * x + beta;
@@ -198,6 +198,7 @@ Result<RecurrentOptions> read_recurrent(std::string_view op, const Attributes& a
   options.batch_first = layout == 1;
   options.input_forget = attributes.get_int("input_forget", 0) != 0;
   options.linear_before_reset = attributes.get_int("linear_before_reset", 0) != 0;
+  if (attributes.has("hidden_size")) options.hidden_size = attributes.get_int("hidden_size", 0);
   if (attributes.has("clip")) {
     const float clip = attributes.get_float("clip", 0);
     if (!(clip >= 0)) return op_error(op, fmt::format("clip: expected at least 0, found {}", clip));
@@ -228,6 +229,9 @@ Result<RecurrentSizes> recurrent_sizes(std::string_view op, const RecurrentOptio
       require_size(op, "size 1 of input 'W'", Dim(options.gates) * sizes.hidden, rows, w[1]));
   TESSERA_TRY(
       require_size(op, "size 1 of input 'R'", Dim(options.gates) * sizes.hidden, rows, r[1]));
+  if (options.hidden_size)
+    TESSERA_TRY(require_size(op, "hidden_size", sizes.hidden, "as 'R' has units",
+                             Dim(*options.hidden_size)));
   return sizes;
 }
 

@@ -44,8 +44,9 @@ struct RecurrentOptions {
   bool batch_first = false;     // layout = 1
   bool input_forget = false;
   bool linear_before_reset = false;
-  std::optional<double> clip;           // on the inputs of activations
-  std::vector<Activation> activations;  // for each direction: LSTM f g h, GRU f g, RNN f
+  std::optional<std::int64_t> hidden_size;  // as the attribute has it; 'R' must agree
+  std::optional<double> clip;               // on the inputs of activations
+  std::vector<Activation> activations;      // for each direction: LSTM f g h, GRU f g, RNN f
 };
 
 // Errors start with the operator's name: "LSTM: direction: expected forward, reverse or

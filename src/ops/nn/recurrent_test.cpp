@@ -94,6 +94,8 @@ TEST(RecurrentErrors, NameWhatIsWrong) {
             "RNN: first size of input 'W': expected 2 (directions), found 1");
   EXPECT_EQ(with("layout", std::int64_t{2}), "RNN: layout: expected 0 or 1, found 2");
   EXPECT_EQ(with("clip", -1.0F), "RNN: clip: expected at least 0, found -1");
+  EXPECT_EQ(with("hidden_size", std::int64_t{2}),
+            "RNN: hidden_size: expected 1 (as 'R' has units), found 2");
   EXPECT_EQ(with("activations", std::vector<std::string>{"Cube"}),
             "RNN: activations[0]: expected the name of an activation, found 'Cube'");
   EXPECT_EQ(

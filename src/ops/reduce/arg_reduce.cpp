@@ -92,7 +92,7 @@ std::vector<OpSchema> arg_reduce_ops() {
   arg_max.infer = infer_arg_reduce;
   arg_max.kernel = arg_reduce_kernel<true>;
 
-  arg_max.unspecified = "a NaN counts as the extreme element, the first of them";
+  arg_max.unspecified = "a NaN counts as the extreme element";
   OpSchema arg_min = arg_max;
   arg_min.name = "ArgMin";
   arg_min.kernel = arg_reduce_kernel<false>;

@@ -8,6 +8,7 @@
 #include <limits>
 #include <type_traits>
 
+#include "base/truncate.h"
 #include "ops/elementwise/value_arithmetic.h"
 #include "ops/groups.h"
 #include "ops/infer_util.h"
@@ -74,6 +75,16 @@ A fold_sum(const Each& each) {
   return result;
 }
 
+// Real results as C; integers are cut towards zero, and saturated.
+template <typename C>
+C rounded_to(double value) {
+  if constexpr (std::is_floating_point_v<C>) {
+    return static_cast<C>(value);
+  } else {
+    return saturating_truncate<C>(value);
+  }
+}
+
 // One output from its elements; each(f) calls f for every one.
 template <Reduction R, typename C, typename Each>
 C fold(const Each& each, std::int64_t count) {
@@ -82,11 +93,11 @@ C fold(const Each& each, std::int64_t count) {
   if constexpr (R == Reduction::kMax || R == Reduction::kMin) {
     return fold_extreme<C>(each, R == Reduction::kMax);
   } else if constexpr (R == Reduction::kLogSumExp) {
-    return static_cast<C>(fold_log_sum_exp(each));
+    return rounded_to<C>(fold_log_sum_exp(each));
   } else if constexpr (R == Reduction::kL2) {
-    return static_cast<C>(std::sqrt(fold_sum<R, double>(each)));
+    return rounded_to<C>(std::sqrt(fold_sum<R, double>(each)));
   } else if constexpr (R == Reduction::kLogSum) {
-    return static_cast<C>(std::log(fold_sum<R, double>(each)));
+    return rounded_to<C>(std::log(fold_sum<R, double>(each)));
   } else if constexpr (R == Reduction::kMean) {
     const auto sum = fold_sum<R, Exact>(each);
     if constexpr (kReal) return static_cast<C>(sum / static_cast<double>(count));
@@ -268,7 +279,8 @@ std::vector<OpSchema> reduce_ops() {
     op.upgrades = {{1, row.last_with_attribute, upgrade_reduce}};
     op.shape_inputs = {1};
     op.unspecified =
-        "real numbers are folded in fp64 and rounded once; integers wrap around, and their means "
+        "real numbers are folded in fp64 and rounded once, but in fp32 by kernels of the cpu; "
+        "integers wrap around, and their means "
         "are cut towards zero; a NaN stays";
   }
   return ops;

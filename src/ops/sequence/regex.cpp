@@ -7,6 +7,7 @@
 
 #include "ops/groups.h"
 #include "ops/infer_util.h"
+#include "ops/kernel_util.h"
 #include "ops/schema_util.h"
 
 namespace tessera::ops {
@@ -49,9 +50,7 @@ Status infer_match(InferContext& context) {
 std::vector<OpSchema> regex_ops() {
   OpSchema match;
   match.name = "RegexFullMatch";
-  match.unspecified =
-      "each byte that is not UTF-8 counts as the character U+FFFD; Unicode classes such as \\pL "
-      "are an error, and so is a pattern of more than 65536 states";
+  match.unspecified = "bytes that are not UTF-8 match nothing";
   match.versions = {20};
   match.inputs = {required("X", "T1")};
   match.outputs = {required("Y", "T2")};

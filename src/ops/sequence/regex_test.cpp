@@ -22,11 +22,6 @@ std::string error_of(const std::string& pattern) {
   return infer_text("RegexFullMatch", {typed("string[n]")}, {{"pattern", pattern}});
 }
 
-TEST(Regex, ABrokenByteIsOneCharacter) {
-  EXPECT_TRUE(matches(".\\x{FFFD}", "\xFF\xC3"));
-  EXPECT_FALSE(matches("\xC3\xBF", "\xFF"));
-}
-
 TEST(RegexFullMatch, JudgesEachElement) {
   const Tensor texts = tensor<std::string>({2, 2}, {"abc1", "ABC", "", "x9y"});
   const Tensor result = run_op("RegexFullMatch", {texts}, {{"pattern", "[a-z]+[0-9]*"}});

@@ -202,7 +202,8 @@ std::vector<OpSchema> text_ops() {
   OpSchema split;
   split.name = "StringSplit";
   split.unspecified =
-      "white space is what Unicode calls so; a text without characters has no parts; a negative "
+      "white space is what Unicode calls so, and U+001C to U+001F; a text without characters has "
+      "no parts; a negative "
       "maxsplit is no limit";
   split.versions = {20};
   split.inputs = {required("X", "T1")};
@@ -216,7 +217,7 @@ std::vector<OpSchema> text_ops() {
   OpSchema normalizer;
   normalizer.name = "StringNormalizer";
   normalizer.unspecified =
-      "the locale is not used: Latin, Greek, Cyrillic and Armenian letters change case one by one; "
+      "case changes as Unicode has it for whole texts; a locale that ICU does not know is none; "
       "bytes that are not UTF-8 stay";
   normalizer.versions = {10};
   normalizer.inputs = {required("X", "T")};

@@ -2,9 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cstring>
 
 #include "backends/cpu/run/layout_copy.h"
+#include "backends/cpu/run/move_plan.h"
 #include "backends/cpu/run/physical.h"
 
 namespace tessera::backends {
@@ -51,6 +53,24 @@ TEST(CpuRunDevice, RefusesSpecsWithoutSteps) {
   EXPECT_EQ(
       load_error(spec_of("cpu.resize")),
       "kernel 'cpu.resize': expected one step of an input computed at run time, and one output");
+}
+
+TEST(CpuRunDevice, PadHasNothingToTakeFromAnAxisOfZero) {
+  artefact::KernelSpec spec = spec_of("cpu.move");
+  spec.inputs = {{DType::kFp32, {}, {Dim::symbol("n")}}};
+  spec.constants = {{DType::kInt64, {}, {2}}};
+  spec.steps.resize(1);
+  spec.steps[0].op_type = "Pad";
+  spec.steps[0].inputs = {0, 1};
+  const std::array<std::int64_t, 2> pads{1, 1};
+  const std::vector<std::span<const std::byte>> constants{std::as_bytes(std::span(pads))};
+  for (const char* mode : {"edge", "reflect", "wrap"}) {
+    spec.steps[0].attributes.set("mode", std::string(mode));
+    const auto tables = cpu::move_tables(spec, constants, {{{0}}, {{2}}});
+    ASSERT_FALSE(tables);
+    EXPECT_EQ(tables.error().to_string(),
+              "Pad: mode '" + std::string(mode) + "' has nothing to take from axis 0 of size 0");
+  }
 }
 
 TEST(CpuRunDevice, MemoryIsAlignedAndZeroed) {

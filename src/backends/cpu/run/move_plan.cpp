@@ -111,6 +111,10 @@ Result<MoveTables> pad(const artefact::KernelSpec& spec, Constants constants, co
   MoveTables tables;
   tables.dims = out;
   for (std::size_t d = 0; d < in.size(); ++d) {
+    if (in[d] == 0 && out[d] > 0 && mode != "constant")
+      return fail(
+          ErrorCode::kInvalidArgument,
+          fmt::format("Pad: mode '{}' has nothing to take from axis {} of size 0", mode, d));
     std::vector<std::int64_t> table;
     for (std::int64_t i = 0; i < out[d]; ++i) {
       std::int64_t at = i - begins[d];

@@ -93,8 +93,9 @@ class DynamicQuantizeKernel final : public LoadedKernel {
       const float* x = floats(args.inputs[0]);
       const FloatRange range = range_with_zero(x, count);
       const float scale = range.low == range.high ? 1.0F : (range.high - range.low) / 255.0F;
-      const float point = std::clamp(std::nearbyint(-range.low / scale), 0.0F, 255.0F);
-      const auto zero = static_cast<std::uint8_t>(point);
+      const float point = std::nearbyint(-range.low / scale);
+      const auto zero =  // 0 where the range is infinite
+          static_cast<std::uint8_t>(std::isnan(point) ? 0.0F : std::clamp(point, 0.0F, 255.0F));
       quantize(DType::kUInt8, x, scale, zero, args.outputs[0], {1, count, 0, 0});
       *floats(args.outputs[1]) = scale;
       args.outputs[2][0] = std::byte{zero};
