@@ -26,8 +26,8 @@ Result<bool> is_artefact(const std::string& path) {
          std::memcmp(bytes.data(), artefact::kMagic.data(), artefact::kMagic.size()) == 0;
 }
 
-// A drawn tensor at the point that the plan was priced at: floats in [-1, 1], integers in [0, 7],
-// booleans either.
+// A drawn tensor at the point that the plan was priced at: floats and the parts of complex numbers
+// in [-1, 1], integers in [0, 7], booleans either.
 Result<Tensor> draw(const artefact::InterfaceDecl& input, const SymbolBindings& point,
                     std::mt19937_64& random) {
   if (!input.type.is_tensor() || !input.type.shape)
@@ -35,17 +35,23 @@ Result<Tensor> draw(const artefact::InterfaceDecl& input, const SymbolBindings& 
                 fmt::format("input '{}': {} cannot be drawn: give it with --inputs", input.name,
                             input.type.to_string()));
   TESSERA_ASSIGN(const Dims dims, evaluate(*input.type.shape, point));
-  const bool real = is_float(input.type.dtype);
-  TESSERA_ASSIGN(Tensor values, Tensor::zeros(DType::kFp32, dims));
+  const DType dtype = input.type.dtype;
+  const DType part = dtype == DType::kComplex64    ? DType::kFp32
+                     : dtype == DType::kComplex128 ? DType::kFp64
+                                                   : dtype;
+  const bool real = is_float(part);
+  Dims parts = dims;
+  if (part != dtype) parts.push_back(2);
+  TESSERA_ASSIGN(Tensor values, Tensor::zeros(DType::kFp32, parts));
   auto* elements = static_cast<float*>(values.mutable_data());
-  const std::int64_t steps = real ? 2000 : input.type.dtype == DType::kBool ? 1 : 7;
+  const std::int64_t steps = real ? 2000 : dtype == DType::kBool ? 1 : 7;
   for (std::int64_t i = 0; i < values.numel(); ++i) {
     const auto drawn = static_cast<float>(random() % static_cast<std::uint64_t>(steps + 1));
     elements[i] = real ? drawn / 1000.0F - 1.0F : drawn;
   }
-  TESSERA_ASSIGN(Tensor result, Tensor::zeros(input.type.dtype, dims));
-  if (input.type.dtype == DType::kString) return result;
-  cast_elements(values.view(), result.mutable_view(), true);
+  TESSERA_ASSIGN(Tensor result, Tensor::zeros(dtype, dims));
+  if (dtype == DType::kString) return result;
+  cast_elements(values.view(), {part, parts, result.mutable_data()}, true);
   return result;
 }
 

@@ -153,8 +153,8 @@ TEST(TensorProtoTest, Errors) {
   EXPECT_EQ(error_of(proto_of(DType::kFp32, {})), "expected 4 bytes for fp32[], found 0");
 
   EXPECT_EQ(error_of(proto_of(DType::kUndefined, {1})), "the data type of the tensor is undefined");
-  EXPECT_EQ(error_of(proto_of(static_cast<DType>(27), {1})),
-            "data type 27 is not known; expected 1 to 26");
+  EXPECT_EQ(error_of(proto_of(static_cast<DType>(29), {1})),
+            "data type 29 is not known; expected 1 to 28");
   EXPECT_EQ(error_of(proto_of(DType::kFp32, {-1})),
             "dim 0 of [-1] is negative; expected at least 0");
   EXPECT_EQ(error_of(proto_of(DType::kFp64, {INT64_MAX})),

@@ -118,6 +118,16 @@ TEST_F(CompileAndRun, EqualModelsMakeEqualArtefacts) {
   EXPECT_NE(read_bytes(folder_ / "m.tsr"), "");
 }
 
+TEST_F(CompileAndRun, ComplexInputsAreDrawn) {
+  OnnxModel model;
+  model.input("x", onnx::TensorProto::COMPLEX64, {2});
+  model.node("Identity", {"x"}, {"y"}, "same");
+  model.output("y", onnx::TensorProto::COMPLEX64, {2});
+  folder_.write("complex.onnx", model.serialize());
+  must({"run", "complex.onnx", "--random", "--outputs", "c.npz", "-q"});
+  EXPECT_EQ(io::read_npz(folder_ / "c.npz")->front().second.dtype(), DType::kComplex64);
+}
+
 TEST_F(CompileAndRun, DrawnInputsDependOnTheSeed) {
   const auto drawn = [&](const std::string& seed) {
     must({"run", "m.tsr", "--random", "--seed", seed, "--outputs", "r.npz", "-q"});

@@ -190,6 +190,10 @@ Status infer_loop(InferContext& context) {
     formal.push_back(context.inputs[i + 2].type);
   }
   TESSERA_ASSIGN(const std::vector<ValueType> types, infer_carried(context, formal, 2, 1, carried));
+  if (!types[0].is_tensor() || types[0].dtype != DType::kBool)
+    return fail(ErrorCode::kInvalidArgument,
+                fmt::format("output 0 of body 'body': expected a condition of type bool, found {}",
+                            types[0].to_string()));
   TESSERA_TRY(check_count("body 'body'", context.outputs.size() + 1, types.size()));
   const Dim trips = context.fresh_symbol("trips");
   for (std::size_t i = 0; i < context.outputs.size(); ++i) {
@@ -205,6 +209,29 @@ Status infer_loop(InferContext& context) {
 std::int64_t listed(const Attributes& attributes, std::string_view name, std::size_t index) {
   const std::vector<std::int64_t> values = attributes.get_ints(name);
   return index < values.size() ? values[index] : 0;
+}
+
+// A list has an element for each of `count` inputs or outputs, or is absent.
+Status check_list(const Attributes& attributes, std::string_view name, std::size_t count,
+                  bool directions) {
+  const std::vector<std::int64_t> values = attributes.get_ints(name);
+  if (values.empty()) return {};
+  if (values.size() != count)
+    return attribute_error(name, fmt::format("expected {} values, found {}", count, values.size()));
+  for (const std::int64_t value : values)
+    if (directions && value != 0 && value != 1)
+      return attribute_error(name, fmt::format("expected 0 or 1, found {}", value));
+  return {};
+}
+
+Status check_lists(const InferContext& context, std::size_t states) {
+  const Attributes& attributes = context.attributes;
+  const std::size_t inputs = context.inputs.size() - states;
+  const std::size_t outputs = context.outputs.size() - std::min(context.outputs.size(), states);
+  TESSERA_TRY(check_list(attributes, "scan_input_axes", inputs, false));
+  TESSERA_TRY(check_list(attributes, "scan_input_directions", inputs, true));
+  TESSERA_TRY(check_list(attributes, "scan_output_axes", outputs, false));
+  return check_list(attributes, "scan_output_directions", outputs, true);
 }
 
 // Takes the axis that is scanned out of each scan input; gives the number of steps.
@@ -241,6 +268,7 @@ Status infer_scan(InferContext& context) {
                     context.inputs.size(), scanned));
   }
   const std::size_t states = context.inputs.size() - static_cast<std::size_t>(scanned);
+  TESSERA_TRY(check_lists(context, states));
   std::vector<ValueType> formal;
   for (std::size_t i = 0; i < states; ++i) {
     TESSERA_ASSIGN(const InferInput* input, tensor_input(context, i));

@@ -92,6 +92,14 @@ TEST(Loop, CountsTheOutputsOfItsBody) {
             "body 'body': expected at least 2 outputs, found 1");
 }
 
+TEST(Loop, GoesOnByATruth) {
+  const auto body = [](std::size_t, Types) -> Answer {
+    return std::vector{type("int64[]"), type("fp32[1]")};
+  };
+  EXPECT_EQ(infer_text("Loop", {typed("int64[]"), omitted(), typed("fp32[1]")}, {}, 1, body),
+            "output 0 of body 'body': expected a condition of type bool, found int64[]");
+}
+
 TEST(Scan, TakesTheScannedAxisOutAndPutsItBack) {
   const auto body = [](std::size_t, Types inputs) -> Answer {
     EXPECT_EQ(inputs[1].to_string(), "fp32[b]");
@@ -105,6 +113,16 @@ TEST(Scan, TakesTheScannedAxisOutAndPutsItBack) {
   EXPECT_EQ(
       infer_text("Scan", {typed("fp32[4]")}, {{"num_scan_inputs", 2}}, 1, body),
       "attribute 'num_scan_inputs': expected a value from 1 to 1, the number of inputs, found 2");
+  const auto with = [&](const char* name, testing::Ints values) {
+    return infer_text("Scan", {typed("fp32[4]"), typed("fp32[b, t]")},
+                      {{"num_scan_inputs", 1}, {name, std::move(values)}}, 2, body);
+  };
+  EXPECT_EQ(with("scan_input_axes", {0, 0}),
+            "attribute 'scan_input_axes': expected 1 values, found 2");
+  EXPECT_EQ(with("scan_output_directions", {0, 0, 0}),
+            "attribute 'scan_output_directions': expected 1 values, found 3");
+  EXPECT_EQ(with("scan_input_directions", {7}),
+            "attribute 'scan_input_directions': expected 0 or 1, found 7");
 }
 
 }  // namespace

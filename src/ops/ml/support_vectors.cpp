@@ -123,8 +123,8 @@ Status infer_regressor(InferContext& context) {
 
 double regress(const Machine& machine, const double* row) {
   double sum = static_cast<double>(machine.rho[0]);
-  if (machine.vector_count == 0)
-    return sum + kernel_value(machine, row, machine.coefficients.data());
+  if (machine.vector_count == 0)  // a linear model, whatever the kernel
+    return sum + dot(row, machine.coefficients.data(), machine.features);
   for (std::size_t i = 0; i < machine.vector_count; ++i)
     sum += static_cast<double>(machine.coefficients[i]) *
            kernel_value(machine, row, machine.vectors.data() + i * machine.features);

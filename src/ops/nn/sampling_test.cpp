@@ -200,6 +200,11 @@ TEST(Col2Im, AddsUpBlocks) {
       "fp32[n, 3, 5, 6]");
   EXPECT_EQ(op_error("Col2Im", {ramp({1, 4, 3}), int64s({3, 3}), int64s({2, 2})}),
             "Col2Im: expected [batch, channels * 4, 4], found [1, 4, 3]");
+  EXPECT_EQ(op_error("Col2Im", {ramp({1, 4, 4}), int64s({3, 3}), int64s({2, 0})}),
+            "Col2Im: input 'block_shape': expected sizes of 1 or more, found 0");
+  EXPECT_EQ(
+      infer_text("Col2Im", {typed("fp32[1, 4, 4]"), known(int64s({3, 3})), known(int64s({2, 0}))}),
+      "input 'block_shape': expected sizes of 1 or more, found 0");
 }
 
 TEST(Col2Im, SaturatesIntegers) {

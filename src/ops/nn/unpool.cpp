@@ -26,6 +26,9 @@ Status infer_col2im(InferContext& context) {
   std::optional<std::int64_t> axes;
   if (image) axes = static_cast<std::int64_t>(image->elements.size());
   if (!axes && image_type && image_type->size() == 1) axes = (*image_type)[0].constant();
+  for (const std::int64_t size : block.value_or(std::vector<std::int64_t>()))
+    if (size < 1)
+      return input_error(context, 2, fmt::format("expected sizes of 1 or more, found {}", size));
   std::optional<Shape> output;
   if (axes) {
     output.emplace();
@@ -54,6 +57,11 @@ Result<Blocks> read_blocks(const KernelContext& context) {
   TESSERA_ASSIGN(const TensorView* block, kernel_input(context, 2));
   Blocks blocks;
   blocks.image = to_int64_vector(*image);
+  for (const std::int64_t size : to_int64_vector(*block))
+    if (size < 1)
+      return nn::op_error(
+          "Col2Im",
+          fmt::format("input 'block_shape': expected sizes of 1 or more, found {}", size));
   TESSERA_ASSIGN(blocks.window, nn::read_window("Col2Im", context.attributes(), blocks.image.size(),
                                                 to_int64_vector(*block)));
   TESSERA_TRY(checked_numel(blocks.image).map([](std::int64_t) {}));

@@ -48,7 +48,7 @@ TEST(RegexFullMatch, SaysWhatIsWrongWithThePattern) {
   EXPECT_EQ(error_of("(a"), start + "'(a': missing ): (a");
   EXPECT_EQ(error_of("(a)\\1"), start + "'(a)\\1': invalid escape sequence: \\1");
   EXPECT_EQ(error_of("((a{1000}){1000}){1000}"),
-            start + "'((a{1000}){1000}){1000}': invalid repetition size: (a{1000}){1000}");
+            start + "'((a{1000}){1000}){1000}': invalid repetition size: {1000}");
 }
 
 }  // namespace
