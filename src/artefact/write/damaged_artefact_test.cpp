@@ -172,7 +172,7 @@ TEST(DamagedArtefact, UnknownNumbers) {
   EXPECT_EQ(error_after([](auto& p) {
               p.buffer(p.temporary("t", {1})).tensor.dtype = static_cast<DType>(200);
             }),
-            "damaged artefact: dtype 200: expected below 27");
+            "damaged artefact: dtype 200: expected below 29");
   EXPECT_EQ(error_after(
                 [](auto& p) { p.buffer(p.temporary("t", {1})).kind = static_cast<BufferKind>(9); }),
             "damaged artefact: buffer kind 9");
