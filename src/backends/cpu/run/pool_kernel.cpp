@@ -230,31 +230,36 @@ class GlobalPoolKernel final : public LoadedKernel {
     const std::int64_t chunks =
         std::min(chunk_count(numel(src), kGrain, threads), std::max<std::int64_t>(lanes.images, 1));
     const bool average = average_;
-    return chunked(
-        chunks, [=](const ExecuteArgs& args, std::int64_t i, std::int64_t count, std::byte*) {
-          const ChunkRange range = chunk_range(lanes.images, count, i);
-          const auto width = static_cast<std::size_t>(lanes.lanes);
-          for (std::int64_t image = range.begin; image < range.end; ++image) {
-            const float* in = floats(args.inputs[0]) + image * spatial * lanes.lanes;
-            float* out = floats(args.outputs[0]) + image * lanes.lanes;
-            if (spatial == 0) {
-              using Limits = std::numeric_limits<float>;
-              std::fill_n(out, width, average ? Limits::quiet_NaN() : -Limits::infinity());
-              continue;
-            }
-            if (width == 1) {
-              *out = average ? simd_sum(in, static_cast<std::size_t>(spatial))
-                             : simd_max(in, static_cast<std::size_t>(spatial));
-            } else if (average) {
-              simd_column_sums(in, static_cast<std::size_t>(spatial), width, out);
-            } else {
-              simd_column_maxima(in, static_cast<std::size_t>(spatial), width, out);
-            }
-            if (average)
-              run_simd(SimdOp::kScaleShift, out, nullptr, out, width,
-                       1.0F / static_cast<float>(spatial), 0);
-          }
-        });
+    const std::int64_t channels = src[1];
+    const std::int64_t blocks =  // of one image
+        std::max<std::int64_t>(lanes.images / std::max<std::int64_t>(src[0], 1), 1);
+    return chunked(chunks, [=](const ExecuteArgs& args, std::int64_t i, std::int64_t count,
+                               std::byte*) {
+      const ChunkRange range = chunk_range(lanes.images, count, i);
+      const auto width = static_cast<std::size_t>(lanes.lanes);
+      for (std::int64_t image = range.begin; image < range.end; ++image) {
+        const float* in = floats(args.inputs[0]) + image * spatial * lanes.lanes;
+        float* out = floats(args.outputs[0]) + image * lanes.lanes;
+        if (spatial == 0) {
+          using Limits = std::numeric_limits<float>;
+          const std::int64_t real = std::min(lanes.lanes, channels - image % blocks * lanes.lanes);
+          std::fill_n(out, real, average ? Limits::quiet_NaN() : -Limits::infinity());
+          std::fill(out + real, out + lanes.lanes, 0.0F);  // lanes that pad
+          continue;
+        }
+        if (width == 1) {
+          *out = average ? simd_sum(in, static_cast<std::size_t>(spatial))
+                         : simd_max(in, static_cast<std::size_t>(spatial));
+        } else if (average) {
+          simd_column_sums(in, static_cast<std::size_t>(spatial), width, out);
+        } else {
+          simd_column_maxima(in, static_cast<std::size_t>(spatial), width, out);
+        }
+        if (average)
+          run_simd(SimdOp::kScaleShift, out, nullptr, out, width,
+                   1.0F / static_cast<float>(spatial), 0);
+      }
+    });
   }
 
  private:
