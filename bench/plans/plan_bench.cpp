@@ -34,7 +34,8 @@ Result<bool> run(const Arguments& arguments) {
     if (!arguments.json.empty())
       TESSERA_TRY(write_file_atomically(arguments.json, results_json(results, arguments.settings)));
   }
-  return std::ranges::all_of(results, &ModelResult::holds);
+  return std::ranges::all_of(
+      results, [](const ModelResult& result) { return result.verdict() == Verdict::kHolds; });
 }
 
 void add_options(CLI::App& app, Arguments& arguments) {
