@@ -133,6 +133,24 @@ TEST(AssumedSizes, AreGuessesWhereTheRunFails) {
   EXPECT_TRUE(is_named);
 }
 
+// Images of 224 x 224 and kernels as large.
+TEST(AssumedSizes, AreGuessesWhereTheRunTakesTooLong) {
+  OnnxModel model;
+  model.input("x", testing::kFloat, {"n", "c", "h", "w"});
+  model.input("k", testing::kFloat, {"o", "c", "kh", "kw"});
+  model.node("Conv", {"x", "k"}, {"conv"}, "conv").text("auto_pad", "SAME_UPPER");
+  model.node("NonZero", {"conv"}, {"y"}, "non_zero");
+  model.output("y");
+  const Compiled result = compiled(model);
+  for (const auto& [symbol, text] : assumptions(result)) EXPECT_THAT(text, HasSubstr(", a guess"));
+  std::string reasons;
+  for (const auto& miss : result.report.near_misses)
+    if (miss.pattern == "sizes that only the run decides") reasons += miss.reason;
+  EXPECT_THAT(reasons, HasSubstr("a run that shows them takes "));
+  EXPECT_THAT(reasons, HasSubstr(" s by the rates of the processor, of 10 s allowed; --shape "
+                                 "states smaller sizes"));
+}
+
 TEST(AssumedSizes, OfInputsThatCannotBeDrawn) {
   OnnxModel model;
   auto& type = *model.graph().add_input();

@@ -37,6 +37,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr double kSaveEveryMs = 10'000;
+constexpr double kMaxLookUs = 10e6;  // as priced
 
 double elapsed_ms(Clock::time_point since) {
   return std::chrono::duration<double, std::milli>(Clock::now() - since).count();
@@ -195,7 +196,8 @@ Status Compilation::save_prices() {
   return {};
 }
 
-// At a guess, the model is compiled for the processor and run once: it shows the sizes.
+// At a guess, the model is compiled for the processor and run once: it shows the sizes, unless that
+// takes too long.
 Result<AssumedSizes> Compilation::look_at_run(const std::vector<ir::Cover>& covers,
                                               const SymbolBindings& point) {
   std::vector<std::string> absent;
@@ -206,6 +208,12 @@ Result<AssumedSizes> Compilation::look_at_run(const std::vector<ir::Cover>& cove
   options.threads = options_.threads;
   options.cancel = options_.cancel;
   TESSERA_ASSIGN(const auto planned, plan_method(module_, flat_, covers, target, pricer, options));
+  if (planned->solution.cost > kMaxLookUs)
+    return fail(
+        ErrorCode::kResourceExhausted,
+        fmt::format("a run that shows them takes {:.0f} s by the rates of the processor, of "
+                    "{:.0f} s allowed; --shape states smaller sizes",
+                    planned->solution.cost * 1e-6, kMaxLookUs * 1e-6));
   artefact::ProgramImage image;
   TESSERA_TRY(Emitter(image, target).emit("main", module_, flat_, planned->lowered, point));
   TESSERA_ASSIGN(const auto program,

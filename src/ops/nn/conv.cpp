@@ -4,6 +4,7 @@
 
 #include "ops/groups.h"
 #include "ops/infer_util.h"
+#include "ops/nn/conv_infer.h"
 #include "ops/nn/conv_kernel.h"
 #include "ops/nn/conv_plan.h"
 #include "ops/nn/nn_util.h"
@@ -21,9 +22,10 @@ Result<ConvPlan> plan_of(std::string_view op, const Attributes& attributes,
                                : nn::plan_conv(op, attributes, operands);
 }
 
-// Output 0 of X, W and optional B, at those inputs.
-Status infer_conv_operands(InferContext& context, std::size_t w_index, std::size_t b_index,
-                           DType dtype) {
+}  // namespace
+
+Status nn::infer_conv_operands(InferContext& context, std::size_t w_index, std::size_t b_index,
+                               DType dtype) {
   TESSERA_ASSIGN(const InferInput* x, tensor_input(context, 0));
   TESSERA_ASSIGN(const InferInput* w, tensor_input(context, w_index));
   if (!x->type.shape) {
@@ -43,21 +45,17 @@ Status infer_conv_operands(InferContext& context, std::size_t w_index, std::size
   ConvOperands operands{shape, *w->type.shape, std::nullopt};
   if (has_input(context, b_index)) operands.b = context.inputs[b_index].type.shape;
   TESSERA_ASSIGN(ConvPlan plan, plan_of(context.op.name, context.attributes, operands));
-  if (!plan.output) {
-    const bool transposed = context.op.name == "ConvTranspose";
-    plan.output =
-        Shape{shape[0], transposed ? (*w->type.shape)[1] * Dim(plan.group) : (*w->type.shape)[0]};
-    while (plan.output->size() < shape.size()) plan.output->push_back(context.fresh_symbol("conv"));
-  }
   set_output(context, 0, dtype, std::move(plan.output));
   return {};
 }
+
+namespace {
 
 Status infer_conv(InferContext& context) {
   TESSERA_ASSIGN(const InferInput* x, tensor_input(context, 0));
   TESSERA_TRY(require_same_dtype(context, 1, 0));
   if (has_input(context, 2)) TESSERA_TRY(require_same_dtype(context, 2, 0));
-  return infer_conv_operands(context, 1, 2, x->type.dtype);
+  return nn::infer_conv_operands(context, 1, 2, x->type.dtype);
 }
 
 // Each result element is a sum over the weights of one output channel: two flops for each.

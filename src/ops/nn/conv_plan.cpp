@@ -43,18 +43,6 @@ Status check_divides(std::string_view op, std::int64_t group, const Dim& channel
   return {};
 }
 
-std::optional<Dims> kernel_of(const Shape& w) {
-  return constant_dims(Shape(w.begin() + 2, w.end()));
-}
-
-// Reads the window; a window without axes where nothing says how large the kernel is.
-Result<Window> plan_window(std::string_view op, const Attributes& attributes,
-                           const ConvOperands& operands) {
-  const auto kernel = kernel_of(operands.w);
-  if (!kernel && !attributes.has("kernel_shape")) return Window{};
-  return read_window(op, attributes, operands.x.size() - 2, kernel);
-}
-
 // output_shape of ConvTranspose for the spatial axes; empty where it is absent.
 Result<Dims> read_output_shape(const Attributes& attributes, std::size_t spatial_rank) {
   Dims sizes = attributes.get_ints("output_shape");
@@ -96,10 +84,10 @@ void split_padding(WindowAxis& axis, std::int64_t total, AutoPad mode) {
 }
 
 // The size along one axis; sets the pads where they follow from the size.
-Result<Dim> transposed_dim(Window& window, std::size_t i, const Dim& input, std::int64_t padding,
-                           const Dims& wanted) {
+Result<Dim> transposed_dim(Window& window, std::size_t i, const Dim& input, const Dim& extent,
+                           std::int64_t padding, const Dims& wanted) {
   WindowAxis& axis = window.axes[i];
-  const Dim full = Dim(axis.stride) * (input - Dim(1)) + Dim(padding + axis.extent());
+  const Dim full = Dim(axis.stride) * (input - Dim(1)) + Dim(padding) + extent;
   const bool same =
       window.auto_pad == AutoPad::kSameUpper || window.auto_pad == AutoPad::kSameLower;
   if (wanted.empty() && !same) {
@@ -127,7 +115,7 @@ Result<ConvSizes> sizes_of(const Plan& make_plan, const Dims& x, const Dims& w, 
   if (b != nullptr) operands.b = to_shape(*b);
   TESSERA_ASSIGN(ConvPlan plan, make_plan(operands));
   ConvSizes sizes;
-  sizes.output_dims = constant_dims(plan.output.value()).value();
+  sizes.output_dims = constant_dims(plan.output).value();
   sizes.batch = x[0];
   sizes.group = plan.group;
   sizes.in_channels = x[1] / plan.group;
@@ -156,14 +144,13 @@ Result<ConvPlan> plan_conv(std::string_view op, const Attributes& attributes,
     TESSERA_TRY(require_size(op, "elements of input 'B'", out_channels,
                              "one for each output channel", (*operands.b)[0]));
   }
-  TESSERA_ASSIGN(plan.window, plan_window(op, attributes, operands));
-  if (plan.window.axes.empty()) return plan;
-  Shape output{operands.x[0], out_channels};
-  for (std::size_t i = 0; i < plan.window.axes.size(); ++i) {
-    TESSERA_ASSIGN(Dim size, output_dim(op, plan.window, i, operands.x[i + 2]));
-    output.push_back(std::move(size));
+  TESSERA_ASSIGN(WeightWindow window, read_weight_window(op, attributes, operands.w));
+  plan.window = std::move(window.window);
+  plan.output = {operands.x[0], out_channels};
+  for (std::size_t i = 0; i < window.extents.size(); ++i) {
+    TESSERA_ASSIGN(Dim size, output_dim(op, plan.window, i, operands.x[i + 2], window.extents[i]));
+    plan.output.push_back(std::move(size));
   }
-  plan.output = std::move(output);
   return plan;
 }
 
@@ -180,17 +167,17 @@ Result<ConvPlan> plan_conv_transpose(const Attributes& attributes, const ConvOpe
     TESSERA_TRY(require_size(op, "elements of input 'B'", out_channels,
                              "one for each output channel", (*operands.b)[0]));
   }
-  TESSERA_ASSIGN(plan.window, plan_window(op, attributes, operands));
+  TESSERA_ASSIGN(WeightWindow window, read_weight_window(op, attributes, operands.w));
+  plan.window = std::move(window.window);
   const std::size_t spatial_rank = operands.x.size() - 2;
   TESSERA_ASSIGN(const Dims padding, read_output_padding(attributes, spatial_rank));
   TESSERA_ASSIGN(const Dims wanted, read_output_shape(attributes, spatial_rank));
-  if (plan.window.axes.empty()) return plan;
-  Shape output{operands.x[0], out_channels};
+  plan.output = {operands.x[0], out_channels};
   for (std::size_t i = 0; i < spatial_rank; ++i) {
-    TESSERA_ASSIGN(Dim size, transposed_dim(plan.window, i, operands.x[i + 2], padding[i], wanted));
-    output.push_back(std::move(size));
+    TESSERA_ASSIGN(Dim size, transposed_dim(plan.window, i, operands.x[i + 2], window.extents[i],
+                                            padding[i], wanted));
+    plan.output.push_back(std::move(size));
   }
-  plan.output = std::move(output);
   return plan;
 }
 

@@ -21,9 +21,9 @@ struct ConvOperands {
 };
 
 struct ConvPlan {
-  Window window;  // ConvTranspose: with explicit pads where the input sizes are numbers
+  Window window;  // ConvTranspose: with explicit pads where the sizes are numbers
   std::int64_t group = 1;
-  std::optional<Shape> output;  // nothing where the kernel is not known
+  Shape output;
 };
 
 // Errors start with the operator's name and name the attribute or input.

@@ -227,8 +227,19 @@ TEST(ConvInference, KeepsSymbolicSizes) {
             "fp32[n, 8, floordiv(h + 1, 2)]");  // ceildiv(h, 2)
 }
 
-TEST(ConvInference, NamesSizesThatAnUnknownKernelDecides) {
-  EXPECT_EQ(infer_text("Conv", {}, {"fp32[n, 3, h]", "fp32[8, 3, k]"}), "fp32[n, 8, conv0]");
+TEST(ConvInference, OfAKernelThatOnlyTheRunTells) {
+  EXPECT_EQ(infer_text("Conv", {}, {"fp32[n, 3, h]", "fp32[8, 3, k]"}), "fp32[n, 8, h - k + 1]");
+  EXPECT_EQ(infer_text("Conv", attributes({{"strides", Ints{2, 1}}, {"dilations", Ints{1, 3}}}),
+                       {"fp32[n, 3, 9, w]", "fp32[8, 3, 3, k]"}),
+            "fp32[n, 8, 4, -3*k + w + 3]");
+  EXPECT_EQ(infer_text("Conv",
+                       attributes({{"auto_pad", std::string("SAME_LOWER")}, {"strides", Ints{2}}}),
+                       {"fp32[n, c, h]", "fp32[o, i, k]"}),
+            "fp32[n, o, floordiv(h + 1, 2)]");
+  EXPECT_EQ(infer_text("ConvTranspose", attributes({{"strides", Ints{2}}}),
+                       {"fp32[n, 3, h]", "fp32[3, o, k]"}),
+            "fp32[n, o, 2*h + k - 2]");
+  EXPECT_EQ(infer_text("Conv", {}, {"fp32[n, 3, h]", "fp32[?]"}), "fp32[n, conv0, conv1]");
   EXPECT_EQ(infer_text("Conv", {}, {"fp32[?]", "fp32[8, 3, 3]"}), "fp32[?]");
 }
 

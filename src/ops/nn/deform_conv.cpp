@@ -19,12 +19,6 @@ constexpr std::string_view kOp = "DeformConv";
 
 enum DeformInput : std::size_t { kX, kW, kOffset, kBias, kMask };
 
-Result<nn::Window> window_of(const Attributes& attributes, const Shape& w) {
-  std::optional<Dims> kernel;
-  if (const auto dims = constant_dims(Shape(w.begin() + 2, w.end()))) kernel = *dims;
-  return nn::read_window(kOp, attributes, w.size() - 2, kernel);
-}
-
 Status infer(InferContext& context) {
   for (const std::size_t input : {kX, kW, kOffset})
     TESSERA_TRY(require_same_dtype(context, input, kX));
@@ -36,10 +30,12 @@ Status infer(InferContext& context) {
     const auto rank = static_cast<std::int64_t>(x.shape->size());
     TESSERA_TRY(require_rank(context, kW, rank));
     TESSERA_TRY(require_rank(context, kOffset, rank));
-    TESSERA_ASSIGN(const nn::Window window, window_of(context.attributes, *w.shape));
+    TESSERA_ASSIGN(const nn::WeightWindow window,
+                   nn::read_weight_window(kOp, context.attributes, *w.shape));
     output = Shape{(*x.shape)[0], (*w.shape)[0]};
-    for (std::size_t i = 0; i < window.axes.size(); ++i) {
-      TESSERA_ASSIGN(Dim size, nn::output_dim(kOp, window, i, (*x.shape)[i + 2]));
+    for (std::size_t i = 0; i < window.extents.size(); ++i) {
+      TESSERA_ASSIGN(Dim size,
+                     nn::output_dim(kOp, window.window, i, (*x.shape)[i + 2], window.extents[i]));
       output->push_back(std::move(size));
     }
   }
@@ -92,7 +88,9 @@ Result<Call> read_call(const KernelContext& context) {
                                          "{}",
                                          to_string(x->dims), to_string(w->dims)));
   Call call;
-  TESSERA_ASSIGN(call.window, window_of(context.attributes(), to_shape(w->dims)));
+  TESSERA_ASSIGN(nn::WeightWindow window,
+                 nn::read_weight_window(kOp, context.attributes(), to_shape(w->dims)));
+  call.window = std::move(window.window);
   call.batch = x->dims[0];
   call.channels = x->dims[1];
   call.outputs = w->dims[0];

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "ops/infer_util.h"
+#include "ops/nn/conv_infer.h"
 #include "ops/nn/conv_kernel.h"
 #include "ops/nn/matmul_kernel.h"
 #include "ops/nn/nn_util.h"
@@ -268,27 +269,13 @@ Status qlinear_conv_kernel(KernelContext& context) {
   return {};
 }
 
-Status infer_conv_of(InferContext& context, std::size_t w_index, std::size_t b_index, DType dtype) {
-  TESSERA_ASSIGN(const InferInput* x, tensor_input(context, 0));
-  TESSERA_ASSIGN(const InferInput* w, tensor_input(context, w_index));
-  if (!x->type.shape || !w->type.shape) {
-    set_output(context, 0, dtype, std::nullopt);
-    return {};
-  }
-  ConvOperands operands{*x->type.shape, *w->type.shape, std::nullopt};
-  if (has_input(context, b_index)) operands.b = context.inputs[b_index].type.shape;
-  TESSERA_ASSIGN(ConvPlan plan, plan_conv(context.op.name, context.attributes, operands));
-  set_output(context, 0, dtype, std::move(plan.output));
-  return {};
-}
-
 Status infer_conv_integer(InferContext& context) {
-  return infer_conv_of(context, 1, SIZE_MAX, DType::kInt32);
+  return infer_conv_operands(context, 1, SIZE_MAX, DType::kInt32);
 }
 
 Status infer_qlinear_conv(InferContext& context) {
   TESSERA_ASSIGN(const InferInput* zero, tensor_input(context, 7));
-  return infer_conv_of(context, 3, 8, zero->type.dtype);
+  return infer_conv_operands(context, 3, 8, zero->type.dtype);
 }
 
 // ---- Work and schemas ----

@@ -100,17 +100,33 @@ Result<Window> read_window(std::string_view op, const Attributes& attributes,
   return window;
 }
 
+Result<WeightWindow> read_weight_window(std::string_view op, const Attributes& attributes,
+                                        const Shape& weight) {
+  const Shape kernel(weight.begin() + 2, weight.end());
+  std::optional<Dims> known = constant_dims(kernel);
+  const bool is_open = !known && !attributes.has("kernel_shape");
+  if (is_open) known = Dims(kernel.size(), 1);
+  WeightWindow result;
+  TESSERA_ASSIGN(result.window, read_window(op, attributes, kernel.size(), known));
+  for (std::size_t i = 0; i < kernel.size(); ++i) {
+    const WindowAxis& w = result.window.axes[i];
+    result.extents.push_back(is_open ? Dim(w.dilation) * (kernel[i] - Dim(1)) + Dim(1)
+                                     : Dim(w.extent()));
+  }
+  return result;
+}
+
 Result<Dim> output_dim(std::string_view op, const Window& window, std::size_t axis,
-                       const Dim& input) {
+                       const Dim& input, const Dim& extent) {
   const WindowAxis& w = window.axes[axis];
   if (is_same(window.auto_pad)) return ceildiv(input, Dim(w.stride));
   Dim count;
   if (window.ceil_mode) {
     // The last window is the partial one, unless it would start at or after input + pad_begin.
-    const std::int64_t past = std::min<std::int64_t>(0, w.pad_end - w.extent() + w.stride);
-    count = ceildiv(input + Dim(w.pad_begin + past), Dim(w.stride));
+    const Dim past = min(Dim(0), Dim(w.pad_end + w.stride) - extent);
+    count = ceildiv(input + Dim(w.pad_begin) + past, Dim(w.stride));
   } else {
-    count = floordiv(input + Dim(w.pad_begin + w.pad_end - w.extent()), Dim(w.stride)) + Dim(1);
+    count = floordiv(input + Dim(w.pad_begin + w.pad_end) - extent, Dim(w.stride)) + Dim(1);
   }
   if (const auto known = count.constant(); known && *known < 0) {
     return window_error(
@@ -119,6 +135,11 @@ Result<Dim> output_dim(std::string_view op, const Window& window, std::size_t ax
                         axis, w.extent(), *input.constant() + w.pad_begin + w.pad_end));
   }
   return count;
+}
+
+Result<Dim> output_dim(std::string_view op, const Window& window, std::size_t axis,
+                       const Dim& input) {
+  return output_dim(op, window, axis, input, Dim(window.axes[axis].extent()));
 }
 
 Result<Dims> output_dims(std::string_view op, const Window& window, const Dims& spatial) {

@@ -41,11 +41,22 @@ struct Window {
 Result<Window> read_window(std::string_view op, const Attributes& attributes,
                            std::size_t spatial_rank, const std::optional<Dims>& weight_kernel);
 
-// The number of windows along `axis` of an input of that size. Windows that would start in the
-// padding at the end are left out. An error where it is a number below 0: the padded input lacks
-// more than a stride of one window.
+// The window of a weight [., ., kernel...]. A kernel whose size only the run tells counts as 1 in
+// `window`; `extents`, of the dilated kernel, say it in symbols.
+struct WeightWindow {
+  Window window;
+  Shape extents;
+};
+Result<WeightWindow> read_weight_window(std::string_view op, const Attributes& attributes,
+                                        const Shape& weight);
+
+// The number of windows of `extent` along `axis` of an input of that size. Windows that would start
+// in the padding at the end are left out. An error where it is a number below 0: the padded input
+// lacks more than a stride of one window.
 Result<Dim> output_dim(std::string_view op, const Window& window, std::size_t axis,
-                       const Dim& input);
+                       const Dim& input, const Dim& extent);
+Result<Dim> output_dim(std::string_view op, const Window& window, std::size_t axis,
+                       const Dim& input);  // that of the axis
 
 // The same for all axes of a concrete input.
 Result<Dims> output_dims(std::string_view op, const Window& window, const Dims& spatial);

@@ -201,6 +201,20 @@ TEST(Resize, NearestByScalesThatGiveNoWholeSize) {
   }
 }
 
+TEST(Resize, OfMorePositionsThanItsTableHoldsIsAnError) {
+  artefact::KernelSpec spec;
+  spec.kernel = "cpu.resize";
+  spec.inputs = {{DType::kFp32, {}, {1, 1, 1, Dim::symbol("w")}}};
+  spec.outputs = {{DType::kFp32, {}, {1, 1, 1, Dim(2) * Dim::symbol("w")}}};
+  spec.steps = {{"", "Resize", {}, {0}, 1}};
+  const auto kernel = load_resize(spec, {});
+  ASSERT_TRUE(kernel) << kernel.error().to_string();
+  const auto instance = (*kernel)->instantiate({{{1, 1, 1, 1 << 26}}, {{1, 1, 1, 1 << 27}}}, 1);
+  ASSERT_FALSE(instance);
+  EXPECT_EQ(instance.error().to_string(),
+            "Resize: expected sizes of at most 67108864, found 1x1x1x134217728");
+}
+
 TEST(Resize, CubicIsRefused) {
   Bench bench;
   const auto scales = Tensor::of<float>(DType::kFp32, {4}, std::vector<float>{1, 1, 2, 2});

@@ -18,6 +18,7 @@ namespace tessera::backends::cpu {
 namespace {
 
 constexpr std::int64_t kGrain = 16384;
+constexpr std::int64_t kMaxTaps = std::int64_t{1} << 26;  // 1.5 GiB along one dim
 using Taps = std::vector<ResizePlan::Tap>;
 
 // Images of rows of lanes, resized in up to three dims.
@@ -114,6 +115,11 @@ class ResizeKernel final : public LoadedKernel {
                   fmt::format("Resize: expected spatial dims alone to change, found {} to {}",
                               to_string(src), to_string(dst)));
     }
+    for (const std::int64_t size : dst)
+      if (size > kMaxTaps)
+        return fail(ErrorCode::kResourceExhausted,
+                    fmt::format("Resize: expected sizes of at most {}, found {}", kMaxTaps,
+                                to_string(dst)));
     Resizer resizer(plan_, src, dst);
     const std::int64_t rows = resizer.rows();
     const std::int64_t chunks =
