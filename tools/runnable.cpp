@@ -11,8 +11,8 @@
 #include "artefact/read/reader.h"
 #include "backends/registry_run/registry_run.h"
 #include "base/file.h"
-#include "base/float_convert.h"
 #include "compiler/compile.h"
+#include "compiler/drawn.h"
 #include "io/npy.h"
 #include "io/tensor_proto.h"
 
@@ -36,23 +36,12 @@ Result<Tensor> draw(const artefact::InterfaceDecl& input, const SymbolBindings& 
                             input.type.to_string()));
   TESSERA_ASSIGN(const Dims dims, evaluate(*input.type.shape, point));
   const DType dtype = input.type.dtype;
-  const DType part = dtype == DType::kComplex64    ? DType::kFp32
-                     : dtype == DType::kComplex128 ? DType::kFp64
-                                                   : dtype;
-  const bool real = is_float(part);
-  Dims parts = dims;
-  if (part != dtype) parts.push_back(2);
-  TESSERA_ASSIGN(Tensor values, Tensor::zeros(DType::kFp32, parts));
-  auto* elements = static_cast<float*>(values.mutable_data());
-  const std::int64_t steps = real ? 2000 : dtype == DType::kBool ? 1 : 7;
-  for (std::int64_t i = 0; i < values.numel(); ++i) {
-    const auto drawn = static_cast<float>(random() % static_cast<std::uint64_t>(steps + 1));
-    elements[i] = real ? drawn / 1000.0F - 1.0F : drawn;
-  }
-  TESSERA_ASSIGN(Tensor result, Tensor::zeros(dtype, dims));
-  if (dtype == DType::kString) return result;
-  cast_elements(values.view(), {part, parts, result.mutable_data()}, true);
-  return result;
+  const bool real = is_float(dtype) || is_complex(dtype);
+  const std::uint64_t steps = real ? 2000 : dtype == DType::kBool ? 1 : 7;
+  return compiler::tensor_of(dtype, dims, [&] {
+    const auto drawn = static_cast<float>(random() % (steps + 1));
+    return real ? drawn / 1000.0F - 1.0F : drawn;
+  });
 }
 
 // A file of ONNX's messages does not say which kind of value it holds: the program does.

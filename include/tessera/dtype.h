@@ -53,7 +53,8 @@ DType dtype_from_string(std::string_view name);
 // Bits of one element in memory; 2, 4 and 6 for the packed types; 0 for strings and kUndefined.
 int bits_of(DType dtype);
 
-bool is_float(DType dtype);    // fp64 down to the floats of 8, 6 and 4 bits, not complex
+bool is_float(DType dtype);  // fp64 down to the floats of 8, 6 and 4 bits, not complex
+bool is_complex(DType dtype);
 bool is_integer(DType dtype);  // signed and unsigned, not bool
 
 }  // namespace tessera

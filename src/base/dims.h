@@ -17,7 +17,7 @@ using Dims = std::vector<std::int64_t>;
 // negative.
 Result<std::int64_t> checked_numel(const Dims& dims);
 
-// Bytes of a dense tensor; packed 2- and 4-bit types round up to whole bytes; strings count
+// Bytes of a dense tensor; types of less than 8 bits round up to whole bytes; strings count
 // sizeof(std::string) each.
 Result<std::int64_t> checked_nbytes(DType dtype, const Dims& dims);
 

@@ -55,6 +55,10 @@ int bits_of(DType dtype) {
   return info(dtype).bits;
 }
 
+bool is_complex(DType dtype) {
+  return dtype == DType::kComplex64 || dtype == DType::kComplex128;
+}
+
 bool is_float(DType dtype) {
   return info(dtype).family == Family::kFloat;
 }

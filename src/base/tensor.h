@@ -14,8 +14,8 @@
 
 namespace tessera {
 
-// Read-only elements that somebody else owns. `data` is aligned for the dtype; packed 2- and 4-bit
-// types hold the first element in the low bits; strings are std::string objects.
+// Read-only elements that somebody else owns. `data` is aligned for the dtype; types of less
+// than 8 bits hold the first element in the low bits; strings are std::string objects.
 struct TensorView {
   DType dtype = DType::kUndefined;
   Dims dims;

@@ -83,6 +83,13 @@ class Compilation {
     return options_.stop_after == stage;
   }
 
+  // What is wrong with the model is said of its file.
+  template <typename T>
+  Result<T> of_model(Result<T> result) const {
+    if (result || result.error().code == ErrorCode::kCancelled) return result;
+    return tl::unexpected(in_context(std::move(result).error(), path_.string()));
+  }
+
   Status import_model();
   Status infer();
   Status simplify();
@@ -277,7 +284,8 @@ Result<std::unique_ptr<Planned>> Compilation::plan(plan::Target& target, plan::P
     options.stop_after = Stage::kEmit;
     options.rules.clear();  // rules may name devices that this target lacks
   }
-  return plan_method(module_, flat_, std::move(covers), target, pricer, options, excluded_);
+  return of_model(
+      plan_method(module_, flat_, std::move(covers), target, pricer, options, excluded_));
 }
 
 // Kernels are compiled and weights packed last, for what was chosen and for nothing else. What a
@@ -296,7 +304,8 @@ Result<std::unique_ptr<Planned>> Compilation::plan_and_emit(plan::Target& target
     Emitter emitter(result_.image, target);
     const auto status = emitter.emit("main", module_, flat_, planned->lowered, pricer.point());
     if (status) return planned;
-    if (!emitter.failed() || options_.strict) return tl::unexpected(status.error());
+    if (!emitter.failed() || options_.strict)
+      return tl::unexpected(in_context(status.error(), path_.string()));
     excluded_.push_back(*emitter.failed());
     std::vector<std::string> names;
     for (const ir::NodeId id : excluded_.back().nodes)
@@ -384,10 +393,10 @@ Result<Compiled> Compilation::run() {
   describe_model();
   if (ends_at(Stage::kImport)) return std::move(result_);
   TESSERA_TRY(begin(Stage::kInfer));  // types and known sizes, which every later stage reads
-  TESSERA_TRY(infer());
+  TESSERA_TRY(of_model(infer()));
   if (ends_at(Stage::kInfer)) return std::move(result_);
   TESSERA_TRY(begin(Stage::kSimplify));  // before covers: they should see the smallest graph
-  TESSERA_TRY(simplify());
+  TESSERA_TRY(of_model(simplify()));
   if (ends_at(Stage::kSimplify)) return std::move(result_);
   TESSERA_TRY(begin(Stage::kFuse));  // proposals only: whether to fuse is part of the assignment
   flat_ = ir::flatten(module_.methods.front(), options_.control);
@@ -405,7 +414,7 @@ Result<Compiled> Compilation::run() {
   for (std::string& reason : absent)
     result_.report.near_misses.push_back({"device left out", {}, std::move(reason)});
   TESSERA_TRY(load_prices());
-  TESSERA_ASSIGN(const SymbolBindings point, choose_point(covers));
+  TESSERA_ASSIGN(const SymbolBindings point, of_model(choose_point(covers)));
   report_assumptions(point);
   caches_ = cache_state(touched_bytes(flat_.graph, point), data_caches(allowed_processors()));
   result_.report.options["caches"] = std::string(plan::to_string(caches_));

@@ -98,7 +98,7 @@ Result<bool> uses_typed_field(const onnx::TensorProto& proto, DType dtype) {
 // Entries of the typed field: two for a complex element; one for each byte of a packed type, but
 // for each element of those of 6 bits.
 std::int64_t entries_of(DType dtype, const Dims& dims) {
-  if (dtype == DType::kComplex64 || dtype == DType::kComplex128) return 2 * numel(dims);
+  if (is_complex(dtype)) return 2 * numel(dims);
   const int bits = bits_of(dtype);
   return bits == 2 || bits == 4 ? nbytes(dtype, dims) : numel(dims);
 }

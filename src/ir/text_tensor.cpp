@@ -42,7 +42,7 @@ std::int64_t sign_extend(std::uint8_t value, int bits) {
 
 // Elements as they are written; a complex number counts two.
 std::int64_t written_count(DType dtype, std::int64_t numel) {
-  return dtype == DType::kComplex64 || dtype == DType::kComplex128 ? 2 * numel : numel;
+  return is_complex(dtype) ? 2 * numel : numel;
 }
 
 std::string print_element(DType dtype, const void* data, std::int64_t i) {
@@ -217,8 +217,7 @@ Result<Tensor> parse_elements(Lexer& lexer, DType dtype, Dims dims) {
   const auto numel = checked_numel(dims);
   if (!numel) return lexer.error_at(offset, numel.error().message);
   TESSERA_ASSIGN(const std::vector<Token> tokens, parse_list(lexer));
-  const bool is_complex = dtype == DType::kComplex64 || dtype == DType::kComplex128;
-  const std::size_t parts = is_complex ? 2 : 1;
+  const std::size_t parts = is_complex(dtype) ? 2 : 1;
   if (tokens.size() % parts != 0 || tokens.size() / parts != static_cast<std::size_t>(*numel)) {
     return lexer.error_at(
         offset, fmt::format("expected {} elements for {}{}, found {}", *numel, to_string(dtype),

@@ -4,9 +4,11 @@
 
 #include <algorithm>
 #include <limits>
+#include <map>
 #include <set>
 
 #include "base/glob.h"
+#include "ir/describe.h"
 #include "ir/late_sizes.h"
 
 namespace tessera::plan {
@@ -73,15 +75,18 @@ Status check_rules(const ir::Module& module, const Target& target,
 // Prices take sizes for granted: the bytes of each tensor of known rank can be counted at the
 // point.
 Status check_sizes(const ir::Graph& graph, const SymbolBindings& point) {
-  std::set<ir::ValueId> values(graph.inputs.begin(), graph.inputs.end());
-  for (const auto& node : graph.nodes())
-    for (const auto* list : {&node->inputs, &node->outputs})
-      values.insert(list->begin(), list->end());
+  std::map<ir::ValueId, const ir::Node*> values;  // with the node that gives them
+  for (const ir::ValueId id : graph.inputs) values.emplace(id, nullptr);
+  for (const auto& node : graph.nodes()) {
+    for (const ir::ValueId id : node->inputs) values.emplace(id, nullptr);
+    for (const ir::ValueId id : node->outputs) values[id] = node.get();
+  }
   values.erase(ir::kNoValue);
-  for (const ir::ValueId id : values) {
+  for (const auto& [id, node] : values) {
     const ir::Value& value = graph.value(id);
     if (!value.type.is_tensor() || !value.type.shape) continue;
-    const auto place = fmt::format("value '{}'", value.name);
+    const auto place =
+        fmt::format("{}value '{}'", node == nullptr ? "" : describe(*node) + ": ", value.name);
     auto dims = evaluate(*value.type.shape, point);
     if (!dims) return tl::unexpected(in_context(std::move(dims).error(), place));
     TESSERA_TRY_IN(checked_nbytes(value.type.dtype, *dims), place);

@@ -155,6 +155,10 @@ TEST(Choices, SizesThatNobodyCanCount) {
   EXPECT_EQ(error(relu, {{"n", std::int64_t{1} << 57}}),
             "value 'x': the bytes of fp32[144115188075855872, 8, 2, 2] exceed 63 bits");
   EXPECT_EQ(error(relu, {}), "value 'x': dim 0: symbol 'n' has no value");
+  EXPECT_EQ(error("input %x : fp32[n, 1] input %z : fp32[n] %a = Add(%x, %z) name \"a\" output %a",
+                  {{"n", std::int64_t{1} << 40}}),
+            "node 'a' (Add): value 'a': the number of elements of [1099511627776, 1099511627776] "
+            "overflows 63 bits");
 }
 
 TEST(Choices, ACoverMayBeTheOnlyWay) {

@@ -8,6 +8,7 @@
 
 #include "command/models.h"
 #include "command/run_command.h"
+#include "testing/onnx_builder.h"
 #include "testing/temp_dir.h"
 
 namespace tessera::testing {
@@ -68,6 +69,21 @@ TEST_F(Faults, DamagedModels) {
   EXPECT_THAT(failure({"compile", "empty.onnx", "-o", "cut.tsr"}),
               StartsWith("tessera: empty.onnx: "));
   EXPECT_EQ(files(), (std::set<std::string>{"cut.onnx", "empty.onnx", "m.onnx"}));
+}
+
+TEST_F(Faults, ModelsThatNobodyCanCompile) {
+  OnnxModel model;
+  model.input("x", kFloat, {"n", 1});
+  model.input("z", kFloat, {std::int64_t{1} << 40});
+  model.node("Add", {"x", "z"}, {"y"}, "sum");
+  model.output("y");
+  folder_.write("wide.onnx", model.serialize());
+  EXPECT_EQ(failure({"compile", "wide.onnx", "-o", "wide.tsr", "--shape", "x=16777216x1"}),
+            "tessera: wide.onnx: node 'sum' (Add): value 'y': the number of elements of [16777216, "
+            "1099511627776] overflows 63 bits\n");
+  EXPECT_EQ(failure({"compile", "wide.onnx", "-o", "wide.tsr", "--shape", "q=1x1"}),
+            "tessera: wide.onnx: --shape: no input 'q': expected one of 'x', 'z'\n");
+  EXPECT_EQ(files(), (std::set<std::string>{"m.onnx", "wide.onnx"}));
 }
 
 TEST_F(Faults, DamagedCostTables) {

@@ -103,9 +103,9 @@ TEST_F(Usage, WorkThatFails) {
   EXPECT_EQ(complaint({"compile", "m.onnx", "-o", "nowhere/m.tsr"}, 1).substr(0, 52),
             "tessera: cannot write 'nowhere/m.tsr': No such file ");
   EXPECT_EQ(complaint({"compile", "m.onnx", "-o", "m.tsr", "--shape", "q=2x4"}, 1),
-            "tessera: --shape: no input 'q': expected one of 'x', 'z'\n");
+            "tessera: m.onnx: --shape: no input 'q': expected one of 'x', 'z'\n");
   EXPECT_EQ(complaint({"compile", "m.onnx", "-o", "m.tsr", "--pin", "conv=cpu"}, 1),
-            "tessera: pin cpu=conv: no node of the model matches 'conv'\n");
+            "tessera: m.onnx: pin cpu=conv: no node of the model matches 'conv'\n");
   EXPECT_EQ(complaint({"measure", "m.onnx"}, 1),
             "tessera: measure: expected --cost-table FILE to write to\n");
   EXPECT_EQ(complaint({"solve", "m.onnx"}, 1), "tessera: m.onnx: not JSON, at byte 1\n");
