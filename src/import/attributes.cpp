@@ -179,7 +179,8 @@ Result<ops::AttributeValue> read_attribute(const std::string& name,
   return value;
 }
 
-Result<Tensor> read_constant(const BoundAttributes& attributes, ConstantReader& constants) {
+Result<Tensor> read_constant(const BoundAttributes& attributes, ConstantReader& constants,
+                             TypeReader& types) {
   const onnx::AttributeProto* found = nullptr;
   std::string found_name;
   for (const auto& [name, attribute] : attributes) {
@@ -203,9 +204,7 @@ Result<Tensor> read_constant(const BoundAttributes& attributes, ConstantReader& 
   }
   if (found == nullptr)
     return fail(ErrorCode::kInvalidArgument, "expected an attribute with its value, found none");
-  SymbolTable no_symbols;
-  TypeReader no_types(no_symbols);
-  return read_attribute(found_name, *found, constants, no_types)
+  return read_attribute(found_name, *found, constants, types)
       .map([](const ops::AttributeValue& value) { return tensor_of(value); });
 }
 

@@ -43,7 +43,8 @@ Result<ops::AttributeValue> read_attribute(const std::string& name,
                                            ConstantReader& constants, TypeReader& types);
 
 // What a Constant node holds, whichever of its attributes says it. Errors: none or several of them.
-Result<Tensor> read_constant(const BoundAttributes& attributes, ConstantReader& constants);
+Result<Tensor> read_constant(const BoundAttributes& attributes, ConstantReader& constants,
+                             TypeReader& types);
 
 // Attributes that the schema names have the types that it says, so that upgrades may rely on them.
 // `version` is the since-version of the node: a few attributes had another type once.

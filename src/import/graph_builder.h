@@ -55,6 +55,8 @@ class GraphBuilder {
   // Graphs.
   Status add_main_inputs(const onnx::GraphProto& proto, const ImportOptions& options, Scope& scope);
   Status fix_input_shapes(const onnx::GraphProto& proto, const ImportOptions& options);
+  // Names that the model gives; made-up ones stay clear of them.
+  Status reserve_names(const NodeList& list, GraphContext& context);
   Status add_initializer(Scope& scope, const std::string& name, Tensor tensor);
   Status add_sparse_initializers(const onnx::GraphProto& proto, Scope& scope);
   Status read_hints(const onnx::GraphProto& proto, Scope& scope);

@@ -227,6 +227,9 @@ TEST(ImportErrors, EmptyNames) {
   OnnxModel input = relu_model();
   input.input("", kFloat, {4});
   EXPECT_EQ(import_error(input), "expected a name for each graph input, found an empty one");
+  OnnxModel output = relu_model();
+  output.output("");
+  EXPECT_EQ(import_error(output), "expected a name for each graph output, found an empty one");
   OnnxModel weight = relu_model();
   weight.floats("", {1}, {1});
   EXPECT_EQ(import_error(weight), "expected a name for each initializer, found an empty one");

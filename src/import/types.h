@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "base/shape.h"
+#include "import/budget.h"
 
 namespace onnx {
 class GraphProto;
@@ -19,11 +20,12 @@ namespace tessera::importer {
 
 class TypeReader {
  public:
-  // Symbols go to `symbols`, which outlives the reader.
-  explicit TypeReader(SymbolTable& symbols) : symbols_(symbols) {}
+  // Symbols go to `symbols`, what sizes take comes out of the budget; both outlive the reader.
+  TypeReader(SymbolTable& symbols, ImportBudget& budget) : symbols_(symbols), budget_(budget) {}
 
-  // Keeps the dimension names of a graph and its bodies free of names that are made up.
-  void reserve_names(const onnx::GraphProto& graph);
+  // Keeps the dimension names of a graph and its bodies free of names that are made up. Errors: the
+  // budget.
+  Status reserve_names(const onnx::GraphProto& graph);
 
   // From now on `size` stands wherever a type names the symbol. An error where it has another size
   // already.
@@ -38,8 +40,8 @@ class TypeReader {
   // kUnknownSize.
   Result<ValueType> read_hint(const onnx::TypeProto& type);
 
-  // A hint with a new symbol for each unknown size.
-  ValueType complete(ValueType hint, std::string_view value_name);
+  // A hint with a new symbol for each unknown size. Errors: the budget.
+  Result<ValueType> complete(ValueType hint, std::string_view value_name);
 
   // A dim given from outside: its symbols enter the table.
   void add_symbols(const Dim& dim);
@@ -47,10 +49,13 @@ class TypeReader {
  private:
   Result<ValueType> read_tensor_type(const onnx::TypeProto& type);
   Result<ValueType> read_map_type(const onnx::TypeProto& type);
-  Dim named_size(const std::string& name);
-  Dim fresh_size(std::string_view value_name, std::size_t axis);
+  Status reserve_names(const onnx::TypeProto& type);
+  Status take_symbol(std::size_t name_size);
+  Result<Dim> named_size(const std::string& name);
+  Result<Dim> fresh_size(std::string_view value_name, std::size_t axis);
 
   SymbolTable& symbols_;
+  ImportBudget& budget_;
   std::set<std::string, std::less<>> reserved_;
   std::map<std::string, Dim, std::less<>> fixed_;
 };
