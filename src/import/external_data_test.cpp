@@ -180,5 +180,21 @@ TEST_F(ExternalDataTest, FromMemory) {
             "loaded from memory without a folder");
 }
 
+TEST_F(ExternalDataTest, DataInTheMessageAsWell) {
+  onnx::ModelProto model;
+  ASSERT_TRUE(model.ParseFromString(model_bytes({{"location", "weights.bin"}})));
+  folder_.write("m/weights.bin", floats({1, 2, 3, 4}));
+  auto& weight = *model.mutable_graph()->mutable_initializer(0);
+  weight.set_raw_data(floats({5, 6, 7, 8}));
+  EXPECT_THAT(
+      import_file(folder_.write("m/model.onnx", model.SerializeAsString())).error().to_string(),
+      HasSubstr("tensor 'w': expected external data alone, found raw_data as well"));
+  weight.clear_raw_data();
+  weight.add_float_data(1);
+  EXPECT_THAT(
+      import_file(folder_.write("m/model.onnx", model.SerializeAsString())).error().to_string(),
+      HasSubstr("tensor 'w': expected external data alone, found float_data as well"));
+}
+
 }  // namespace
 }  // namespace tessera::importer

@@ -8,6 +8,7 @@
 
 #include "base/checked.h"
 #include "base/error.h"
+#include "import/attributes.h"
 #include "import/node_order.h"
 #include "io/onnx.pb.h"
 #include "ops/op_table.h"
@@ -32,12 +33,14 @@ std::string reason_for(const ops::OpSchema* op, int version, std::string_view do
                      op->versions.front());
 }
 
-Status check_names(const onnx::FunctionProto& proto) {
+Status check_signature(const onnx::FunctionProto& proto) {
   std::set<std::string_view> inputs;
   for (const std::string& input : proto.input()) {
     if (!inputs.insert(input).second)
       return fail(ErrorCode::kAlreadyExists, fmt::format("input '{}' is named twice", input));
   }
+  for (const auto& preset : proto.attribute_proto())
+    TESSERA_TRY_IN(check_attribute(preset), fmt::format("attribute '{}'", preset.name()));
   return {};
 }
 
@@ -231,7 +234,7 @@ Status Library::add_function(const onnx::FunctionProto& proto, ImportBudget& bud
                 "expected a name for each local function, found an empty one");
   const std::string place =
       fmt::format("local function '{}'", qualified_name(proto.domain(), proto.name()));
-  TESSERA_TRY_IN(check_names(proto), place);
+  TESSERA_TRY_IN(check_signature(proto), place);
   auto opsets = OpsetImports::of_function(proto, *opsets_, budget);
   if (!opsets) return tl::unexpected(in_context(std::move(opsets).error(), place));
   const Key key{normal_domain(proto.domain()), proto.name(), proto.overload()};

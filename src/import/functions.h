@@ -52,8 +52,9 @@ bool is_constant(const onnx::NodeProto& node);
 
 class Library {
  public:
-  // Errors: a function without a name or twice, a name given twice inside of one, its operator
-  // sets, functions that call one another in a circle (named), called or not; the budget.
+  // Errors: a function without a name or twice, a name given twice inside of one, a malformed
+  // preset of an attribute, its operator sets, functions that call one another in a circle (named),
+  // called or not; the budget.
   static Result<Library> of_model(const onnx::ModelProto& model, ImportBudget& budget);
 
   [[nodiscard]] Resolved resolve(const onnx::NodeProto& node, const OpsetImports& opsets) const;

@@ -234,6 +234,14 @@ TEST(Functions, BadCallsAndDefinitions) {
   EXPECT_EQ(import_error(unversioned),
             "local function 'local::F': expected at least one opset import (opset_import), found "
             "none");
+  OnnxModel preset = model_with_call();
+  auto& wrong = *preset.function("local", "F", {"a"}, {"r"}).add_attribute_proto();
+  wrong.set_name("axis");
+  wrong.set_type(onnx::AttributeProto::INT);
+  wrong.add_ints(1);
+  EXPECT_EQ(import_error(preset),
+            "local function 'local::F': attribute 'axis': expected a value in 'i', as its type 2 "
+            "says, found one in 'ints'");
   OnnxModel names = model_with_call();
   OnnxNode(names.function("local", "F", {"a", "a"}, {"r"}), "Relu", {"a"}, {"r"});
   EXPECT_EQ(import_error(names), "local function 'local::F': input 'a' is named twice");

@@ -84,6 +84,7 @@ GraphBuilder::GraphBuilder(ir::Module& module, const Library& library, ExternalD
 Status GraphBuilder::build_main(onnx::GraphProto& proto, const ImportOptions& options,
                                 ir::Graph& graph) {
   graph.name = proto.name();
+  declared_shapes_hold_ = options.input_shapes.empty();
   GraphContext context(graph, budget_);
   Scope scope;
   scope.context = &context;
@@ -103,7 +104,7 @@ Status GraphBuilder::build_main(onnx::GraphProto& proto, const ImportOptions& op
   TESSERA_TRY(add_sparse_initializers(proto, scope));
   TESSERA_TRY(read_hints(proto, scope));
   TESSERA_TRY(build_nodes(list, scope));
-  return finish_main(proto, options, scope);
+  return finish_main(proto, scope);
 }
 
 Status GraphBuilder::fix_input_shapes(const onnx::GraphProto& proto, const ImportOptions& options) {
@@ -149,9 +150,10 @@ Status GraphBuilder::add_main_inputs(const onnx::GraphProto& proto, const Import
   return {};
 }
 
-Status GraphBuilder::finish_main(const onnx::GraphProto& proto, const ImportOptions& options,
-                                 Scope& scope) {
+Status GraphBuilder::finish_main(const onnx::GraphProto& proto, Scope& scope) {
   ir::Graph& graph = *scope.context->graph;
+  TESSERA_TRY(check_replaced_inputs(proto, scope));
+  TESSERA_TRY(check_value_infos(proto, scope));
   for (const auto& output : proto.output()) {
     TESSERA_ASSIGN(const auto id, scope.find(output.name()));
     if (!id) return nobody_makes(output.name());
@@ -168,7 +170,7 @@ Status GraphBuilder::finish_main(const onnx::GraphProto& proto, const ImportOpti
     }
     graph.outputs.push_back(produced);
     const auto hint = scope.hints.find(output.name());
-    if (hint == scope.hints.end() || !options.input_shapes.empty()) continue;
+    if (hint == scope.hints.end() || !declared_shapes_hold_) continue;
     TESSERA_TRY(check_declared(graph.value(produced).type, hint->second,
                                fmt::format("graph output '{}'", output.name())));
   }
@@ -220,6 +222,33 @@ Status GraphBuilder::read_hints(const onnx::GraphProto& proto, Scope& scope) {
       TESSERA_TRY(budget_.take(ImportBudget::Use::kValues, kHintBytes + value.name().size()));
       scope.hints.insert_or_assign(value.name(), *std::move(hint));
     }
+  }
+  return {};
+}
+
+Status GraphBuilder::check_value_infos(const onnx::GraphProto& proto, const Scope& scope) const {
+  if (!declared_shapes_hold_) return {};
+  for (const auto& value : proto.value_info()) {
+    const auto hint = scope.hints.find(value.name());
+    const auto id = scope.names.find(value.name());
+    if (hint == scope.hints.end() || id == scope.names.end() || id->second == ir::kNoValue)
+      continue;
+    TESSERA_TRY(check_declared(scope.context->graph->value(id->second).type, hint->second,
+                               fmt::format("value '{}'", value.name())));
+  }
+  return {};
+}
+
+Status GraphBuilder::check_replaced_inputs(const onnx::GraphProto& proto, const Scope& scope) {
+  const auto initializers = initializer_names(proto);
+  for (const auto& input : proto.input()) {
+    if (!initializers.contains(input.name()) || !declares_type(input)) continue;
+    auto declared = types_.read_hint(input.type());
+    if (!declared)
+      return tl::unexpected(in_context(std::move(declared).error(), input_place(input.name())));
+    const ir::ValueId id = scope.names.find(input.name())->second;
+    TESSERA_TRY(check_declared(scope.context->graph->value(id).type, *declared,
+                               fmt::format("initializer '{}'", input.name())));
   }
   return {};
 }
@@ -292,6 +321,7 @@ Result<GraphBuilder::Body> GraphBuilder::build_body(const onnx::GraphProto& prot
   TESSERA_TRY(add_sparse_initializers(proto, scope));
   TESSERA_TRY(read_hints(proto, scope));
   TESSERA_TRY(build_nodes(list, scope));
+  TESSERA_TRY(check_value_infos(proto, scope));
   for (const auto& output : proto.output()) {
     TESSERA_ASSIGN(const auto id, scope.find(output.name()));
     if (!id || *id == ir::kNoValue) return nobody_makes(output.name());

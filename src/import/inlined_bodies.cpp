@@ -81,6 +81,7 @@ Result<std::vector<ir::ValueId>> GraphBuilder::inline_body(const BoundAttribute&
   }
   TESSERA_TRY(read_hints(proto, scope));
   TESSERA_TRY(build_nodes(list_of(proto), scope));
+  TESSERA_TRY(check_value_infos(proto, scope));
   std::vector<ir::ValueId> outputs;
   for (const auto& output : proto.output()) {
     TESSERA_ASSIGN(const auto id, scope.find(output.name()));

@@ -16,6 +16,10 @@ constexpr std::uint64_t kSymbolBytes = 300;    // beside its name: an expression
 constexpr std::uint64_t kSymbolCopies = 3;     // of its name
 constexpr std::uint64_t kReservedBytes = 100;  // a name that is kept free
 
+bool is_untyped(const ValueType& type) {
+  return type.is_tensor() && type.dtype == DType::kUndefined && !type.shape;
+}
+
 // Kind and dtype all the way down; an unknown dtype agrees with all.
 bool same_kind(const ValueType& inferred, const ValueType& hint) {
   if (inferred.kind != hint.kind) return false;
@@ -168,9 +172,7 @@ Result<ValueType> TypeReader::read(const onnx::TypeProto& type, std::string_view
 
 Status apply_hint(ValueType& inferred, const ValueType& hint, std::string_view value_name,
                   const std::set<std::string, std::less<>>& fresh, TypeReader& reader) {
-  const bool is_untyped =
-      inferred.is_tensor() && inferred.dtype == DType::kUndefined && !inferred.shape;
-  if (is_untyped) {
+  if (is_untyped(inferred)) {
     TESSERA_ASSIGN(inferred, reader.complete(hint, value_name));
     return {};
   }
@@ -199,13 +201,15 @@ Status apply_hint(ValueType& inferred, const ValueType& hint, std::string_view v
 }
 
 Status check_declared(const ValueType& inferred, const ValueType& declared, std::string_view what) {
-  if (!inferred.is_tensor() || !declared.is_tensor() || !inferred.shape || !declared.shape)
-    return {};
-  bool agrees = inferred.shape->size() == declared.shape->size();
-  for (std::size_t axis = 0; agrees && axis < inferred.shape->size(); ++axis) {
-    const auto found = (*inferred.shape)[axis].constant();
-    const auto said = (*declared.shape)[axis].constant();
-    agrees = !found || !said || *found == *said;
+  if (is_untyped(inferred)) return {};
+  bool agrees = same_kind(inferred, declared);
+  if (agrees && inferred.is_tensor() && inferred.shape && declared.shape) {
+    agrees = inferred.shape->size() == declared.shape->size();
+    for (std::size_t axis = 0; agrees && axis < inferred.shape->size(); ++axis) {
+      const auto found = (*inferred.shape)[axis].constant();
+      const auto said = (*declared.shape)[axis].constant();
+      agrees = !found || !said || *found == *said;
+    }
   }
   if (agrees) return {};
   return fail(ErrorCode::kInvalidArgument, fmt::format("{}: declared {}, inferred {}", what,

@@ -65,13 +65,11 @@ inline constexpr std::string_view kUnknownSize = "?";
 
 // Joins a hint into what inference found, which wins: the hint gives the rank where none was found,
 // and sizes for the symbols in `fresh`, which inference made up. Errors: another kind or dtype than
-// inferred. What the hint says of sizes is not checked otherwise: it may be what an exporter saw
-// once, before somebody changed the inputs.
+// inferred. Rank and sizes are checked by check_declared(), once the whole graph is typed.
 Status apply_hint(ValueType& inferred, const ValueType& hint, std::string_view value_name,
                   const std::set<std::string, std::less<>>& fresh, TypeReader& reader);
 
-// For the interface of a model: an error where rank or a constant size differs from what was
-// inferred.
+// An error where kind, dtype, rank or a constant size differs from what was inferred.
 Status check_declared(const ValueType& inferred, const ValueType& declared, std::string_view what);
 
 }  // namespace tessera::importer
