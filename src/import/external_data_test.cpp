@@ -95,7 +95,7 @@ TEST_F(ExternalDataTest, PathsThatLeadOutside) {
             "location '/etc/passwd' is not allowed: an absolute path leads outside of the model's "
             "folder");
   EXPECT_EQ(error_of({{"location", std::string("weights.bin\0x", 13)}}),
-            "location 'weights.bin\\0x' is not allowed: it holds a null byte");
+            "location 'weights.bin\\x00x' is not allowed: it holds a null byte");
 }
 
 TEST_F(ExternalDataTest, LinksThatLeadOutside) {
