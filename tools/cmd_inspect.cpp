@@ -4,12 +4,18 @@
 #include <nlohmann/json.hpp>
 
 #include "backends/registry_compile/registry_compile.h"
+#include "base/shown_text.h"
 #include "commands.h"
 #include "console.h"
 #include "import/import.h"
 
 namespace tessera::tools {
 namespace {
+
+// Names that are not UTF-8 bear replacement characters: JSON holds nothing else.
+std::string json_line(const nlohmann::ordered_json& json) {
+  return json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
+}
 
 struct InspectArguments {
   std::string model;
@@ -19,18 +25,18 @@ struct InspectArguments {
 std::string inspection_text(const importer::Inspection& found) {
   std::string text =
       fmt::format("producer {}, IR version {}\n",
-                  found.producer.empty() ? "unknown" : found.producer, found.ir_version);
+                  found.producer.empty() ? "unknown" : shown(found.producer), found.ir_version);
   for (const auto& [domain, version] : found.opsets)
-    text += fmt::format("opset {} {}\n", domain, version);
+    text += fmt::format("opset {} {}\n", shown(domain), version);
   for (const auto& [name, type] : found.inputs)
-    text += fmt::format("input '{}' {}\n", name, type.to_string());
+    text += fmt::format("input '{}' {}\n", shown(name), shown(type.to_string()));
   for (const auto& [name, type] : found.outputs)
-    text += fmt::format("output '{}' {}\n", name, type.to_string());
+    text += fmt::format("output '{}' {}\n", shown(name), shown(type.to_string()));
   for (const auto& [name, count] : found.operators)
-    text += fmt::format("operator {} {}\n", name, count);
+    text += fmt::format("operator {} {}\n", shown(name), count);
   for (const auto& entry : found.unsupported)
-    text += fmt::format("UNSUPPORTED {} ({} {}), first in node '{}': {}\n", entry.op, entry.domain,
-                        entry.version, entry.node, entry.reason);
+    text += fmt::format("UNSUPPORTED {} ({} {}), first in node '{}': {}\n", shown(entry.op),
+                        shown(entry.domain), entry.version, shown(entry.node), shown(entry.reason));
   return text;
 }
 
@@ -61,7 +67,7 @@ nlohmann::ordered_json inspection_json(const importer::Inspection& found) {
 
 Status run_inspect(const InspectArguments& arguments) {
   TESSERA_ASSIGN(const auto found, importer::inspect_file(arguments.model));
-  answer(arguments.json ? inspection_json(found).dump() + "\n" : inspection_text(found));
+  answer(arguments.json ? json_line(inspection_json(found)) : inspection_text(found));
   return {};
 }
 
@@ -103,7 +109,7 @@ Status run_devices(const DevicesArguments& arguments) {
                                {"launch_us", info.rates.launch_us},
                                {"sync_us", info.rates.sync_us}});
   }
-  answer(arguments.json ? json.dump() + "\n" : text);
+  answer(arguments.json ? json_line(json) : text);
   return {};
 }
 

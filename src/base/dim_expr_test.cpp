@@ -175,13 +175,16 @@ TEST(DimTest, Substitution) {
 }
 
 TEST(DimTest, SymbolsThatAreNotIdentifiers) {
-  const std::string names[] = {"p2o.Dim.0", "batch size", "", "a`b", "a\\b", "1h", "h w*2", "höhe"};
+  const std::string names[] = {"p2o.Dim.0", "batch size", "",        "a`b",        "a\\b",
+                               "1h",        "h w*2",      "höhe",    "two\nlines", "\x1b[2J",
+                               "\xff",      "\\x41",      "\xc2\x9b"};
   for (const std::string& name : names) {
     const Dim dim = Dim::symbol(name) * 2 + 1;
     EXPECT_EQ(parsed(dim.to_string()), dim) << name;
     EXPECT_EQ(parsed(Dim::symbol(name).to_string()).as_symbol(), name);
   }
   EXPECT_EQ(Dim::symbol("p2o.Dim.0").to_string(), "`p2o.Dim.0`");
+  EXPECT_EQ(Dim::symbol("a\n\xff").to_string(), "`a\\x0a\\xff`");
   EXPECT_EQ(Dim::symbol("a`b\\").to_string(), "`a\\`b\\\\`");
   EXPECT_EQ(parsed("min").as_symbol(), "min");
 }

@@ -3,10 +3,12 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <optional>
 #include <utility>
 
 #include "base/dim_node.h"
 #include "base/dim_parser.h"
+#include "base/shown_text.h"
 
 namespace tessera {
 namespace detail {
@@ -33,9 +35,15 @@ std::string symbol_text(const std::string& name) {
     return name;
   }
   std::string text = "`";
-  for (const char c : name) {
-    if (c == '`' || c == '\\') text += '\\';
-    text += c;
+  for (std::string_view rest = name; !rest.empty();) {
+    const std::size_t length = visible_length(rest);
+    if (length == 0) {
+      append_hex(rest.front(), text);
+    } else {
+      if (rest.front() == '`' || rest.front() == '\\') text += '\\';
+      text += rest.substr(0, length);
+    }
+    rest.remove_prefix(std::max<std::size_t>(length, 1));
   }
   return text + "`";
 }
@@ -58,6 +66,15 @@ std::string monomial_text(const Monomial& monomial) {
     text += factor_text(*factor);
   }
   return text;
+}
+
+// The byte that "x1b" names.
+std::optional<char> hex_byte(std::string_view text) {
+  if (text.size() < 3 || text.front() != 'x') return std::nullopt;
+  unsigned value = 0;
+  const auto [stop, error] = std::from_chars(text.data() + 1, text.data() + 3, value, 16);
+  if (error != std::errc() || stop != text.data() + 3) return std::nullopt;
+  return static_cast<char>(static_cast<unsigned char>(value));
 }
 
 // Recursive descent: sum = ["-"] product {("+" | "-") product}; product = atom {"*" atom}.
@@ -171,7 +188,14 @@ class Parser {
         text_.remove_prefix(i + 1);
         return Dim::symbol(std::move(name));
       }
-      if (text_[i] == '\\' && i + 1 < text_.size()) ++i;
+      if (text_[i] == '\\' && i + 1 < text_.size()) {
+        ++i;
+        if (const auto byte = hex_byte(text_.substr(i))) {
+          name += *byte;
+          i += 2;
+          continue;
+        }
+      }
       name += text_[i];
     }
     return expected("a closing '`'");

@@ -4,6 +4,8 @@
 #include <cstdlib>
 #include <utility>
 
+#include "base/shown_text.h"
+
 namespace tessera {
 
 std::string_view to_string(ErrorCode code) {
@@ -25,8 +27,9 @@ std::string_view to_string(ErrorCode code) {
 
 std::string Error::to_string() const {
   std::string text;
-  for (auto place = context.rbegin(); place != context.rend(); ++place) text += *place + ": ";
-  return text + message;
+  for (auto place = context.rbegin(); place != context.rend(); ++place)
+    text += shown(*place) + ": ";
+  return text + shown(message);
 }
 
 tl::unexpected<Error> fail(ErrorCode code, std::string message) {

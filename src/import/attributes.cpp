@@ -17,18 +17,42 @@ namespace {
 
 using Kind = onnx::AttributeProto;
 
-// Files of the first IR version leave the type out.
+// The fields that hold a value, by the type that names them. A scalar that holds its default counts
+// as not set: some writers put all of them down.
+struct ValueField {
+  int kind;
+  std::string_view name;
+  bool (*is_set)(const onnx::AttributeProto&);
+};
+constexpr ValueField kValueFields[] = {
+    {Kind::FLOAT, "f", [](const Kind& proto) { return proto.f() != 0; }},
+    {Kind::INT, "i", [](const Kind& proto) { return proto.i() != 0; }},
+    {Kind::STRING, "s", [](const Kind& proto) { return !proto.s().empty(); }},
+    {Kind::TENSOR, "t", [](const Kind& proto) { return proto.has_t(); }},
+    {Kind::GRAPH, "g", [](const Kind& proto) { return proto.has_g(); }},
+    {Kind::SPARSE_TENSOR, "sparse_tensor",
+     [](const Kind& proto) { return proto.has_sparse_tensor(); }},
+    {Kind::TYPE_PROTO, "tp", [](const Kind& proto) { return proto.has_tp(); }},
+    {Kind::FLOATS, "floats", [](const Kind& proto) { return proto.floats_size() > 0; }},
+    {Kind::INTS, "ints", [](const Kind& proto) { return proto.ints_size() > 0; }},
+    {Kind::STRINGS, "strings", [](const Kind& proto) { return proto.strings_size() > 0; }},
+    {Kind::TENSORS, "tensors", [](const Kind& proto) { return proto.tensors_size() > 0; }},
+    {Kind::GRAPHS, "graphs", [](const Kind& proto) { return proto.graphs_size() > 0; }},
+    {Kind::SPARSE_TENSORS, "sparse_tensors",
+     [](const Kind& proto) { return proto.sparse_tensors_size() > 0; }},
+    {Kind::TYPE_PROTOS, "type_protos",
+     [](const Kind& proto) { return proto.type_protos_size() > 0; }},
+};
+
+// Files of the first IR version leave the type out: it is that of the value.
 int kind_of(const onnx::AttributeProto& proto) {
   if (proto.type() != Kind::UNDEFINED) return proto.type();
+  for (const ValueField& field : kValueFields) {
+    if (field.is_set(proto)) return field.kind;
+  }
   if (proto.has_f()) return Kind::FLOAT;
   if (proto.has_i()) return Kind::INT;
   if (proto.has_s()) return Kind::STRING;
-  if (proto.has_t()) return Kind::TENSOR;
-  if (proto.has_g()) return Kind::GRAPH;
-  if (proto.floats_size() > 0) return Kind::FLOATS;
-  if (proto.ints_size() > 0) return Kind::INTS;
-  if (proto.strings_size() > 0) return Kind::STRINGS;
-  if (proto.tensors_size() > 0) return Kind::TENSORS;
   return Kind::UNDEFINED;
 }
 
@@ -150,6 +174,7 @@ Result<BoundAttributes> bind_attributes(const onnx::NodeProto& node, Scope& scop
       return fail(ErrorCode::kAlreadyExists,
                   fmt::format("attribute '{}' stands there twice", proto.name()));
     }
+    TESSERA_TRY_IN(check_attribute(proto), place_of(proto.name()));
     if (proto.ref_attr_name().empty()) {
       bound.emplace(proto.name(), BoundAttribute{&proto, &scope});
       continue;
@@ -167,6 +192,36 @@ Result<BoundAttributes> bind_attributes(const onnx::NodeProto& node, Scope& scop
   return bound;
 }
 
+Status check_attribute(const onnx::AttributeProto& proto) {
+  if (proto.type() < Kind::UNDEFINED || proto.type() > Kind::TYPE_PROTOS) {
+    return fail(ErrorCode::kInvalidArgument,
+                fmt::format("expected a known attribute type, found type {}", proto.type()));
+  }
+  const ValueField* found = nullptr;
+  for (const ValueField& field : kValueFields) {
+    if (!field.is_set(proto)) continue;
+    if (!proto.ref_attr_name().empty()) {
+      return fail(ErrorCode::kInvalidArgument,
+                  fmt::format("refers to attribute '{}' of a function: expected no value, found "
+                              "one in '{}'",
+                              proto.ref_attr_name(), field.name));
+    }
+    if (found != nullptr) {
+      return fail(ErrorCode::kInvalidArgument,
+                  fmt::format("expected one value, found one in '{}' and one in '{}'", found->name,
+                              field.name));
+    }
+    found = &field;
+  }
+  if (found == nullptr || proto.type() == Kind::UNDEFINED || proto.type() == found->kind) return {};
+  const auto* typed =
+      std::find_if(std::begin(kValueFields), std::end(kValueFields),
+                   [&](const ValueField& field) { return field.kind == proto.type(); });
+  return fail(ErrorCode::kInvalidArgument,
+              fmt::format("expected a value in '{}', as its type {} says, found one in '{}'",
+                          typed->name, proto.type(), found->name));
+}
+
 bool holds_graph(const onnx::AttributeProto& proto) {
   return kind_of(proto) == Kind::GRAPH;
 }
@@ -179,7 +234,8 @@ Result<ops::AttributeValue> read_attribute(const std::string& name,
   return value;
 }
 
-Result<Tensor> read_constant(const BoundAttributes& attributes, ConstantReader& constants) {
+Result<Tensor> read_constant(const BoundAttributes& attributes, ConstantReader& constants,
+                             TypeReader& types) {
   const onnx::AttributeProto* found = nullptr;
   std::string found_name;
   for (const auto& [name, attribute] : attributes) {
@@ -203,9 +259,7 @@ Result<Tensor> read_constant(const BoundAttributes& attributes, ConstantReader& 
   }
   if (found == nullptr)
     return fail(ErrorCode::kInvalidArgument, "expected an attribute with its value, found none");
-  SymbolTable no_symbols;
-  TypeReader no_types(no_symbols);
-  return read_attribute(found_name, *found, constants, no_types)
+  return read_attribute(found_name, *found, constants, types)
       .map([](const ops::AttributeValue& value) { return tensor_of(value); });
 }
 

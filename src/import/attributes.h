@@ -30,8 +30,12 @@ struct BoundAttribute {
 // By name, sorted.
 using BoundAttributes = std::map<std::string, BoundAttribute, std::less<>>;
 
+// Errors: an unknown type, several values, one of another type than the attribute's, one beside a
+// reference. The caller adds the attribute's name.
+Status check_attribute(const onnx::AttributeProto& proto);
+
 // The attributes of `node` in `scope`; a reference that the call leaves open is absent. Errors: a
-// name that is empty or twice, a reference outside of a function, a list of graphs.
+// name that is empty or twice, those of check_attribute(), a reference outside of a function.
 Result<BoundAttributes> bind_attributes(const onnx::NodeProto& node, Scope& scope);
 
 // Whether it is a graph: a body of the node, no value.
@@ -43,7 +47,8 @@ Result<ops::AttributeValue> read_attribute(const std::string& name,
                                            ConstantReader& constants, TypeReader& types);
 
 // What a Constant node holds, whichever of its attributes says it. Errors: none or several of them.
-Result<Tensor> read_constant(const BoundAttributes& attributes, ConstantReader& constants);
+Result<Tensor> read_constant(const BoundAttributes& attributes, ConstantReader& constants,
+                             TypeReader& types);
 
 // Attributes that the schema names have the types that it says, so that upgrades may rely on them.
 // `version` is the since-version of the node: a few attributes had another type once.

@@ -30,7 +30,8 @@ Error ImportBudget::exhausted() const {
       std::max_element(taken_.begin(), taken_.end(),
                        [](const Taken& a, const Taken& b) { return a.size_bytes < b.size_bytes; });
   const std::array<std::string_view, static_cast<std::size_t>(Use::kCount)> names = {
-      messages_, "nodes", "bytes of constants"};
+      messages_, "nodes",           "bytes of constants", "constants",     "values",
+      "sizes",   "local functions", "operators",          "opset imports", "entries of metadata"};
   return Error{ErrorCode::kResourceExhausted,
                fmt::format("importing takes more than {} bytes of memory, the limit for a model of "
                            "{} bytes ({} times its size and {} MiB): {} {} take most of it",

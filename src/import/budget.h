@@ -13,6 +13,12 @@
 
 namespace tessera::importer {
 
+// Upper estimates of what the parts of a model take beside their messages, with the names that
+// stand for them in the builder's tables while it works.
+inline constexpr std::uint64_t kValueBytes = 450;
+inline constexpr std::uint64_t kConstantBytes = kValueBytes + 250;
+inline constexpr std::uint64_t kNameCopies = 4;  // of the name of a node or value
+
 class ImportBudget {
  public:
   static constexpr std::uint64_t kTimesFile = 20;
@@ -21,7 +27,19 @@ class ImportBudget {
   static constexpr std::uint64_t kProcessBytes = std::uint64_t{24} << 20;
 
   // What memory is taken for, for the error.
-  enum class Use : std::uint8_t { kMessages, kNodes, kElements, kCount };
+  enum class Use : std::uint8_t {
+    kMessages,
+    kNodes,
+    kElements,
+    kConstants,
+    kValues,
+    kSizes,
+    kFunctions,
+    kOperators,
+    kOpsets,
+    kMetadata,
+    kCount
+  };
 
   // `model_bytes` is the size of the serialized model, without external data.
   explicit ImportBudget(std::uint64_t model_bytes);

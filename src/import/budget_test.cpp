@@ -1,6 +1,10 @@
 #include "import/budget.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
 
 namespace tessera::importer {
 namespace {
@@ -33,6 +37,18 @@ TEST(ImportBudget, SaysWhatTookMost) {
   EXPECT_EQ(messages.take(Use::kMessages, 100'000'000, 5000).error().message,
             "importing takes more than 67108884 bytes of memory, the limit for a model of 1 bytes "
             "(20 times its size and 64 MiB): 5000 NodeProto messages take most of it");
+}
+
+TEST(ImportBudget, EveryUseHasAName) {
+  const std::vector<std::string> names = {
+      "messages", "nodes",           "bytes of constants", "constants",     "values",
+      "sizes",    "local functions", "operators",          "opset imports", "entries of metadata"};
+  ASSERT_EQ(names.size(), static_cast<std::size_t>(Use::kCount));
+  for (std::size_t use = 0; use < names.size(); ++use) {
+    ImportBudget budget(1);
+    EXPECT_THAT(budget.take(static_cast<Use>(use), 100'000'000, 5).error().message,
+                ::testing::EndsWith("MiB): 5 " + names[use] + " take most of it"));
+  }
 }
 
 }  // namespace

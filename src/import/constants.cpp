@@ -111,6 +111,11 @@ Result<std::vector<std::int64_t>> places_of(const Tensor& values, const Tensor& 
 
 Result<Tensor> ConstantReader::read_external(const onnx::TensorProto& proto) {
   TESSERA_ASSIGN(const DType dtype, dtype_of(proto));
+  const std::string_view inline_field = io::data_field_of(proto);
+  if (!inline_field.empty()) {
+    return fail(ErrorCode::kInvalidArgument,
+                fmt::format("expected external data alone, found {} as well", inline_field));
+  }
   const Dims dims(proto.dims().begin(), proto.dims().end());
   TESSERA_TRY(checked_nbytes(dtype, dims).map([](std::int64_t) {}));
   return external_.read(proto, dtype, dims);

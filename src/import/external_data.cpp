@@ -65,16 +65,10 @@ bool lies_in(const fs::path& path, const fs::path& folder) {
          (folder_end->empty() && std::next(folder_end) == folder.end());
 }
 
-std::string printable(const std::string& text) {
-  std::string out;
-  for (const char c : text) out += c == '\0' ? std::string("\\0") : std::string(1, c);
-  return out;
-}
-
 Status check_location(const std::string& location) {
   const auto refuse = [&](std::string_view why) {
     return fail(ErrorCode::kInvalidArgument,
-                fmt::format("external data: location '{}' {}", printable(location), why));
+                fmt::format("external data: location '{}' {}", location, why));
   };
   if (location.find('\0') != std::string::npos)
     return refuse("is not allowed: it holds a null byte");

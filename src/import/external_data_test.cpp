@@ -95,7 +95,7 @@ TEST_F(ExternalDataTest, PathsThatLeadOutside) {
             "location '/etc/passwd' is not allowed: an absolute path leads outside of the model's "
             "folder");
   EXPECT_EQ(error_of({{"location", std::string("weights.bin\0x", 13)}}),
-            "location 'weights.bin\\0x' is not allowed: it holds a null byte");
+            "location 'weights.bin\\x00x' is not allowed: it holds a null byte");
 }
 
 TEST_F(ExternalDataTest, LinksThatLeadOutside) {
@@ -178,6 +178,22 @@ TEST_F(ExternalDataTest, FromMemory) {
   EXPECT_EQ(module.error().to_string(),
             "tensor 'w': external data: location 'weights.bin' is not allowed: the model was "
             "loaded from memory without a folder");
+}
+
+TEST_F(ExternalDataTest, DataInTheMessageAsWell) {
+  onnx::ModelProto model;
+  ASSERT_TRUE(model.ParseFromString(model_bytes({{"location", "weights.bin"}})));
+  folder_.write("m/weights.bin", floats({1, 2, 3, 4}));
+  auto& weight = *model.mutable_graph()->mutable_initializer(0);
+  weight.set_raw_data(floats({5, 6, 7, 8}));
+  EXPECT_THAT(
+      import_file(folder_.write("m/model.onnx", model.SerializeAsString())).error().to_string(),
+      HasSubstr("tensor 'w': expected external data alone, found raw_data as well"));
+  weight.clear_raw_data();
+  weight.add_float_data(1);
+  EXPECT_THAT(
+      import_file(folder_.write("m/model.onnx", model.SerializeAsString())).error().to_string(),
+      HasSubstr("tensor 'w': expected external data alone, found float_data as well"));
 }
 
 }  // namespace

@@ -6,11 +6,13 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <string>
 #include <tuple>
 #include <vector>
 
 #include "base/error.h"
+#include "import/budget.h"
 #include "import/import.h"
 #include "import/opset_imports.h"
 
@@ -50,15 +52,20 @@ bool is_constant(const onnx::NodeProto& node);
 
 class Library {
  public:
-  // Errors: a function twice, a name given twice inside of one, its operator sets.
-  static Result<Library> of_model(const onnx::ModelProto& model);
+  // Errors: a function without a name or twice, a name given twice inside of one, a malformed
+  // preset of an attribute, its operator sets, functions that call one another in a circle (named),
+  // called or not; the budget.
+  static Result<Library> of_model(const onnx::ModelProto& model, ImportBudget& budget);
 
   [[nodiscard]] Resolved resolve(const onnx::NodeProto& node, const OpsetImports& opsets) const;
-  [[nodiscard]] const OpsetImports& opsets() const { return opsets_; }
+  [[nodiscard]] const OpsetImports& opsets() const { return *opsets_; }
 
  private:
+  Status add_function(const onnx::FunctionProto& proto, ImportBudget& budget);
+  [[nodiscard]] Status check_recursion(const onnx::ModelProto& model, ImportBudget& budget) const;
+
   using Key = std::tuple<std::string, std::string, std::string>;  // domain, name, overload
-  OpsetImports opsets_;
+  std::unique_ptr<const OpsetImports> opsets_;                    // those of functions point to it
   std::map<Key, Function> functions_;
 };
 
@@ -70,9 +77,9 @@ struct Census {
   std::uint64_t node_count = 0;          // with functions expanded; at most kMaxExpandedNodes + 1
 };
 
-// Errors: functions that call one another in a circle (named), calls deeper or larger than the
-// limits.
-Result<Census> take_census(const onnx::ModelProto& model, const Library& library);
+// Errors: calls deeper or larger than the limits, the budget.
+Result<Census> take_census(const onnx::ModelProto& model, const Library& library,
+                           ImportBudget& budget);
 
 // "Foo (domain ai.onnx, opset 17) of node 'x': reason".
 std::string describe(const Unsupported& unsupported);

@@ -144,6 +144,39 @@ TEST(Functions, RecursionNamesTheCircle) {
             "calls");
 }
 
+TEST(Functions, RecursionIsFoundWhereNobodyCalls) {
+  OnnxModel model = model_with_call();
+  OnnxNode(model.function("local", "F", {"a"}, {"r"}), "Relu", {"a"}, {"r"});
+  auto& outer = model.function("local", "G", {"a"}, {"r"});
+  auto& body = OnnxNode(outer, "If", {"a"}, {"r"}).graph("then_branch", "then");
+  OnnxNode(body, "H", {"a"}, {"t"}, "", "local");
+  OnnxNode(model.function("local", "H", {"a"}, {"r"}), "H", {"a"}, {"r"}, "", "local");
+  EXPECT_EQ(import_error(model),
+            "local functions are recursive: 'local::H' -> 'local::H' form a cycle of calls");
+}
+
+TEST(Functions, LargeCirclesAreCut) {
+  OnnxModel model = model_with_call();
+  OnnxNode(model.function("local", "F", {"a"}, {"r"}), "Relu", {"a"}, {"r"});
+  for (int i = 0; i < 1000; ++i)
+    OnnxNode(model.function("local", "L" + std::to_string(i), {"a"}, {"r"}),
+             "L" + std::to_string((i + 1) % 1000), {"a"}, {"r"}, "", "local");
+  EXPECT_THAT(import_error(model), HasSubstr("'local::L9' -> (990 more) -> 'local::L0' form"));
+}
+
+// Each calls the next twice: as many ways through them as there are powers of two.
+TEST(Functions, UncalledOnesTakeNoExponentialTime) {
+  OnnxModel model = model_with_call();
+  OnnxNode(model.function("local", "F", {"a"}, {"r"}), "Relu", {"a"}, {"r"});
+  for (int level = 0; level < 400; ++level) {
+    auto& function = model.function("local", "L" + std::to_string(level), {"a"}, {"r"});
+    const std::string next = level == 399 ? "F" : "L" + std::to_string(level + 1);
+    OnnxNode(function, next, {"a"}, {"t"}, "", "local");
+    OnnxNode(function, next, {"t"}, {"r"}, "", "local");
+  }
+  EXPECT_EQ(import_error(model), "no error");
+}
+
 TEST(Functions, ExpansionIsBounded) {
   OnnxModel model = model_with_call();
   for (int level = 0; level < 40; ++level) {
@@ -193,6 +226,22 @@ TEST(Functions, BadCallsAndDefinitions) {
   OnnxNode(twice.function("local", "F", {"a"}, {"r"}), "Relu", {"a"}, {"r"});
   OnnxNode(twice.function("local", "F", {"a"}, {"r"}), "Relu", {"a"}, {"r"});
   EXPECT_EQ(import_error(twice), "local function 'local::F' stands there twice");
+  OnnxModel nameless = model_with_call();
+  nameless.function("local", "", {"a"}, {"r"});
+  EXPECT_EQ(import_error(nameless), "expected a name for each local function, found an empty one");
+  OnnxModel unversioned = model_with_call();
+  unversioned.function("local", "F", {"a"}, {"r"}).clear_opset_import();
+  EXPECT_EQ(import_error(unversioned),
+            "local function 'local::F': expected at least one opset import (opset_import), found "
+            "none");
+  OnnxModel preset = model_with_call();
+  auto& wrong = *preset.function("local", "F", {"a"}, {"r"}).add_attribute_proto();
+  wrong.set_name("axis");
+  wrong.set_type(onnx::AttributeProto::INT);
+  wrong.add_ints(1);
+  EXPECT_EQ(import_error(preset),
+            "local function 'local::F': attribute 'axis': expected a value in 'i', as its type 2 "
+            "says, found one in 'ints'");
   OnnxModel names = model_with_call();
   OnnxNode(names.function("local", "F", {"a", "a"}, {"r"}), "Relu", {"a"}, {"r"});
   EXPECT_EQ(import_error(names), "local function 'local::F': input 'a' is named twice");

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "import/graph_names.h"
 #include "io/onnx.pb.h"
 #include "ops/op_table.h"
 
@@ -15,34 +16,6 @@ namespace {
 
 std::string input_place(const std::string& name) {
   return "input '" + name + "'";
-}
-
-std::set<std::string_view> initializer_names(const onnx::GraphProto& proto) {
-  std::set<std::string_view> names;
-  for (const auto& tensor : proto.initializer()) names.insert(tensor.name());
-  for (const auto& tensor : proto.sparse_initializer()) names.insert(tensor.values().name());
-  return names;
-}
-
-Status check_input_names(const onnx::GraphProto& proto) {
-  std::set<std::string_view> names;
-  for (const auto& input : proto.input()) {
-    if (input.name().empty())
-      return fail(ErrorCode::kInvalidArgument,
-                  "expected a name for each graph input, found an empty one");
-    if (!names.insert(input.name()).second) {
-      return fail(ErrorCode::kAlreadyExists,
-                  fmt::format("graph input '{}' stands there twice", input.name()));
-    }
-  }
-  return {};
-}
-
-void reserve_names(const NodeList& list, GraphContext& context) {
-  for (const std::string& name : list.inputs) context.reserve_value_name(name);
-  for (const onnx::NodeProto* node : list.nodes) {
-    for (const std::string& name : node->output()) context.reserve_value_name(name);
-  }
 }
 
 // Some exporters write an empty type where they know none.
@@ -103,7 +76,7 @@ GraphBuilder::GraphBuilder(ir::Module& module, const Library& library, ExternalD
       library_(library),
       budget_(budget),
       constants_(external, budget),
-      types_(module.symbols),
+      types_(module.symbols, budget),
       emitter_(module, budget) {}
 
 // ---- The model's own graph ----------------------------------------------------------------------
@@ -111,15 +84,16 @@ GraphBuilder::GraphBuilder(ir::Module& module, const Library& library, ExternalD
 Status GraphBuilder::build_main(onnx::GraphProto& proto, const ImportOptions& options,
                                 ir::Graph& graph) {
   graph.name = proto.name();
-  GraphContext context;
-  context.graph = &graph;
+  declared_shapes_hold_ = options.input_shapes.empty();
+  GraphContext context(graph, budget_);
   Scope scope;
   scope.context = &context;
   scope.opsets = &library_.opsets();
   const NodeList list = list_of(proto);
-  reserve_names(list, context);
-  types_.reserve_names(proto);
+  TESSERA_TRY(reserve_names(list, context));
+  TESSERA_TRY(types_.reserve_names(proto));
   TESSERA_TRY(check_input_names(proto));
+  TESSERA_TRY(check_output_names(proto));
   TESSERA_TRY(fix_input_shapes(proto, options));
   TESSERA_TRY(add_main_inputs(proto, options, scope));
   for (auto& tensor : *proto.mutable_initializer()) {
@@ -130,7 +104,7 @@ Status GraphBuilder::build_main(onnx::GraphProto& proto, const ImportOptions& op
   TESSERA_TRY(add_sparse_initializers(proto, scope));
   TESSERA_TRY(read_hints(proto, scope));
   TESSERA_TRY(build_nodes(list, scope));
-  return finish_main(proto, options, scope);
+  return finish_main(proto, scope);
 }
 
 Status GraphBuilder::fix_input_shapes(const onnx::GraphProto& proto, const ImportOptions& options) {
@@ -170,22 +144,18 @@ Status GraphBuilder::add_main_inputs(const onnx::GraphProto& proto, const Import
       return tl::unexpected(in_context(std::move(type).error(), input_place(input.name())));
     const auto given = options.input_shapes.find(input.name());
     if (given != options.input_shapes.end() && type->is_tensor()) type->shape = given->second;
-    scope.names.emplace(input.name(),
-                        scope.context->graph->add_input(input.name(), *std::move(type)));
+    TESSERA_ASSIGN(const ir::ValueId id, scope.context->add_input(input.name(), *std::move(type)));
+    scope.names.emplace(input.name(), id);
   }
   return {};
 }
 
-Status GraphBuilder::finish_main(const onnx::GraphProto& proto, const ImportOptions& options,
-                                 Scope& scope) {
+Status GraphBuilder::finish_main(const onnx::GraphProto& proto, Scope& scope) {
   ir::Graph& graph = *scope.context->graph;
-  std::set<std::string_view> names;
+  TESSERA_TRY(check_replaced_inputs(proto, scope));
+  TESSERA_TRY(check_value_infos(proto, scope));
   for (const auto& output : proto.output()) {
-    if (!names.insert(output.name()).second) {
-      return fail(ErrorCode::kAlreadyExists,
-                  fmt::format("graph output '{}' stands there twice", output.name()));
-    }
-    const auto id = scope.find(output.name());
+    TESSERA_ASSIGN(const auto id, scope.find(output.name()));
     if (!id) return nobody_makes(output.name());
     ir::ValueId produced = *id;
     if (graph.value(produced).name != output.name()) {
@@ -200,7 +170,7 @@ Status GraphBuilder::finish_main(const onnx::GraphProto& proto, const ImportOpti
     }
     graph.outputs.push_back(produced);
     const auto hint = scope.hints.find(output.name());
-    if (hint == scope.hints.end() || !options.input_shapes.empty()) continue;
+    if (hint == scope.hints.end() || !declared_shapes_hold_) continue;
     TESSERA_TRY(check_declared(graph.value(produced).type, hint->second,
                                fmt::format("graph output '{}'", output.name())));
   }
@@ -209,11 +179,25 @@ Status GraphBuilder::finish_main(const onnx::GraphProto& proto, const ImportOpti
 
 // ---- What graphs and bodies share ---------------------------------------------------------------
 
+Status GraphBuilder::reserve_names(const NodeList& list, GraphContext& context) {
+  constexpr std::uint64_t kReservedBytes = 120;  // in the sets and lists of names
+  const auto reserve = [&](std::string_view name) -> Status {
+    TESSERA_TRY(budget_.take(ImportBudget::Use::kValues, kReservedBytes + name.size(), 0));
+    context.reserve_value_name(std::string(name));
+    return {};
+  };
+  for (const std::string_view name : list.inputs) TESSERA_TRY(reserve(name));
+  for (const onnx::NodeProto* node : list.nodes) {
+    for (const std::string& name : node->output()) TESSERA_TRY(reserve(name));
+  }
+  return {};
+}
+
 Status GraphBuilder::add_initializer(Scope& scope, const std::string& name, Tensor tensor) {
   if (name.empty())
     return fail(ErrorCode::kInvalidArgument,
                 "expected a name for each initializer, found an empty one");
-  const ir::ValueId id = scope.context->graph->add_constant(name, std::move(tensor));
+  TESSERA_ASSIGN(const ir::ValueId id, scope.context->add_constant(name, std::move(tensor)));
   if (scope.names.emplace(name, id).second) return {};
   return fail(ErrorCode::kAlreadyExists, fmt::format("initializer '{}' stands there twice", name));
 }
@@ -227,8 +211,7 @@ Status GraphBuilder::add_sparse_initializers(const onnx::GraphProto& proto, Scop
 }
 
 Status GraphBuilder::read_hints(const onnx::GraphProto& proto, Scope& scope) {
-  constexpr std::uint64_t kHintBytes = 200;  // a declared type and its name, beside its sizes
-  constexpr std::uint64_t kSizeBytes = 150;  // one size, and its symbol
+  constexpr std::uint64_t kHintBytes = 200;  // a declared type, beside its sizes
   for (const auto* list : {&proto.value_info(), &proto.output()}) {
     for (const auto& value : *list) {
       if (!declares_type(value)) continue;  // inference types the value
@@ -236,11 +219,36 @@ Status GraphBuilder::read_hints(const onnx::GraphProto& proto, Scope& scope) {
       if (!hint)
         return tl::unexpected(
             in_context(std::move(hint).error(), fmt::format("type of value '{}'", value.name())));
-      const std::size_t rank = hint->shape ? hint->shape->size() : 0;
-      TESSERA_TRY(
-          budget_.take(ImportBudget::Use::kNodes, kHintBytes + kSizeBytes * rank, /*count=*/0));
+      TESSERA_TRY(budget_.take(ImportBudget::Use::kValues, kHintBytes + value.name().size()));
       scope.hints.insert_or_assign(value.name(), *std::move(hint));
     }
+  }
+  return {};
+}
+
+Status GraphBuilder::check_value_infos(const onnx::GraphProto& proto, const Scope& scope) const {
+  if (!declared_shapes_hold_) return {};
+  for (const auto& value : proto.value_info()) {
+    const auto hint = scope.hints.find(value.name());
+    const auto id = scope.names.find(value.name());
+    if (hint == scope.hints.end() || id == scope.names.end() || id->second == ir::kNoValue)
+      continue;
+    TESSERA_TRY(check_declared(scope.context->graph->value(id->second).type, hint->second,
+                               fmt::format("value '{}'", value.name())));
+  }
+  return {};
+}
+
+Status GraphBuilder::check_replaced_inputs(const onnx::GraphProto& proto, const Scope& scope) {
+  const auto initializers = initializer_names(proto);
+  for (const auto& input : proto.input()) {
+    if (!initializers.contains(input.name()) || !declares_type(input)) continue;
+    auto declared = types_.read_hint(input.type());
+    if (!declared)
+      return tl::unexpected(in_context(std::move(declared).error(), input_place(input.name())));
+    const ir::ValueId id = scope.names.find(input.name())->second;
+    TESSERA_TRY(check_declared(scope.context->graph->value(id).type, *declared,
+                               fmt::format("initializer '{}'", input.name())));
   }
   return {};
 }
@@ -258,8 +266,8 @@ Status GraphBuilder::add_formal_inputs(const onnx::GraphProto& proto, Scope& sco
                                                *owner.scope.context->graph);
     if (!type)
       return tl::unexpected(in_context(std::move(type).error(), input_place(input.name())));
-    scope.names.emplace(input.name(),
-                        scope.context->graph->add_input(input.name(), *std::move(type)));
+    TESSERA_ASSIGN(const ir::ValueId id, scope.context->add_input(input.name(), *std::move(type)));
+    scope.names.emplace(input.name(), id);
   }
   return {};
 }
@@ -292,8 +300,7 @@ Result<GraphBuilder::Body> GraphBuilder::build_body(const onnx::GraphProto& prot
   Body body;
   body.graph = std::make_unique<ir::Graph>();
   body.graph->name = proto.name();
-  GraphContext context;
-  context.graph = body.graph.get();
+  GraphContext context(*body.graph, budget_);
   context.parent = owner.scope.context;
   Scope scope;
   scope.context = &context;
@@ -303,18 +310,20 @@ Result<GraphBuilder::Body> GraphBuilder::build_body(const onnx::GraphProto& prot
   scope.node_prefix = lexical.node_prefix;
   scope.call_depth = owner.scope.call_depth;
   const NodeList list = list_of(proto);
-  reserve_names(list, context);
+  TESSERA_TRY(reserve_names(list, context));
   TESSERA_TRY(add_formal_inputs(proto, scope, owner));
+  const auto formal = input_names(proto);
   for (const auto& tensor : proto.initializer()) {
-    if (find_named(proto.input(), tensor.name()) != nullptr) continue;  // always fed
+    if (formal.contains(tensor.name())) continue;  // always fed
     TESSERA_ASSIGN(Tensor elements, constants_.read(tensor));
     TESSERA_TRY(add_initializer(scope, tensor.name(), std::move(elements)));
   }
   TESSERA_TRY(add_sparse_initializers(proto, scope));
   TESSERA_TRY(read_hints(proto, scope));
   TESSERA_TRY(build_nodes(list, scope));
+  TESSERA_TRY(check_value_infos(proto, scope));
   for (const auto& output : proto.output()) {
-    const auto id = scope.find(output.name());
+    TESSERA_ASSIGN(const auto id, scope.find(output.name()));
     if (!id || *id == ir::kNoValue) return nobody_makes(output.name());
     body.graph->outputs.push_back(*id);
   }

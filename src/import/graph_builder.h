@@ -55,10 +55,16 @@ class GraphBuilder {
   // Graphs.
   Status add_main_inputs(const onnx::GraphProto& proto, const ImportOptions& options, Scope& scope);
   Status fix_input_shapes(const onnx::GraphProto& proto, const ImportOptions& options);
+  // Names that the model gives; made-up ones stay clear of them.
+  Status reserve_names(const NodeList& list, GraphContext& context);
   Status add_initializer(Scope& scope, const std::string& name, Tensor tensor);
   Status add_sparse_initializers(const onnx::GraphProto& proto, Scope& scope);
   Status read_hints(const onnx::GraphProto& proto, Scope& scope);
-  Status finish_main(const onnx::GraphProto& proto, const ImportOptions& options, Scope& scope);
+  // What the graph declares of its values agrees with what they are.
+  Status check_value_infos(const onnx::GraphProto& proto, const Scope& scope) const;
+  // What an input declares that an initializer takes the place of.
+  Status check_replaced_inputs(const onnx::GraphProto& proto, const Scope& scope);
+  Status finish_main(const onnx::GraphProto& proto, Scope& scope);
   Result<Body> build_body(const onnx::GraphProto& proto, Scope& lexical, const Pending& owner);
   // A Loop's state that starts as an optional may go on as what is inside of one: it stays an
   // optional here, and the Loop's result is unwrapped behind it.
@@ -106,6 +112,7 @@ class GraphBuilder {
   ConstantReader constants_;
   TypeReader types_;
   NodeEmitter emitter_;
+  bool declared_shapes_hold_ = true;  // not where inputs get other shapes than the model declares
 };
 
 }  // namespace tessera::importer

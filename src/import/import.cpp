@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "import/functions.h"
 #include "import/graph_builder.h"
+#include "import/graph_names.h"
 #include "import/model_file.h"
 #include "io/onnx.pb.h"
 #include "ir/infer.h"
@@ -37,11 +38,16 @@ Status check_node_count(const Census& census) {
               fmt::format("the graph expands to more than {} nodes", kMaxExpandedNodes));
 }
 
-std::map<std::string, std::string> metadata_of(const ModelFile& file, const OpsetImports& opsets) {
+Result<std::map<std::string, std::string>> metadata_of(ModelFile& file,
+                                                       const OpsetImports& opsets) {
+  constexpr std::uint64_t kEntryBytes = 300;
   const onnx::ModelProto& model = *file.model;
   std::map<std::string, std::string> metadata;
-  for (const auto& entry : model.metadata_props())
+  for (const auto& entry : model.metadata_props()) {
+    TESSERA_TRY(file.budget.take(ImportBudget::Use::kMetadata,
+                                 kEntryBytes + entry.key().size() + entry.value().size()));
     metadata.insert_or_assign("metadata_props." + entry.key(), entry.value());
+  }
   for (const auto& [domain, version] : opsets.versions())
     metadata["opset_import." + domain_name(domain)] = std::to_string(version);
   metadata["ir_version"] = std::to_string(model.ir_version());
@@ -92,13 +98,13 @@ Status set_states(const ImportOptions& options, ir::Method& method) {
 
 Result<ir::Module> build_module(ModelFile file, ExternalData external,
                                 const ImportOptions& options) {
-  TESSERA_ASSIGN(const Library library, Library::of_model(*file.model));
-  TESSERA_ASSIGN(const Census census, take_census(*file.model, library));
+  TESSERA_ASSIGN(const Library library, Library::of_model(*file.model, file.budget));
+  TESSERA_ASSIGN(const Census census, take_census(*file.model, library, file.budget));
   TESSERA_TRY(check_supported(census));
   TESSERA_TRY(check_node_count(census));
   ir::Module module;
   module.name = file.model->graph().name();
-  module.metadata = metadata_of(file, library.opsets());
+  TESSERA_ASSIGN(module.metadata, metadata_of(file, library.opsets()));
   ir::Method& method = module.methods.emplace_back();
   method.name = "main";
   GraphBuilder builder(module, library, external, file.budget);
@@ -112,10 +118,13 @@ Result<ir::Module> build_module(ModelFile file, ExternalData external,
 
 Result<std::vector<std::pair<std::string, ValueType>>> read_types(
     const google::protobuf::RepeatedPtrField<onnx::ValueInfoProto>& values,
-    const std::set<std::string_view>& skipped, TypeReader& types) {
+    const std::set<std::string_view>& skipped, TypeReader& types, ImportBudget& budget) {
+  constexpr std::uint64_t kDeclaredBytes = 600;  // with its place in reports
   std::vector<std::pair<std::string, ValueType>> read;
   for (const auto& value : values) {
     if (skipped.contains(value.name())) continue;
+    TESSERA_TRY(budget.take(ImportBudget::Use::kValues,
+                            kDeclaredBytes + kNameCopies * value.name().size()));
     ValueType type;
     if (value.type().value_case() != onnx::TypeProto::VALUE_NOT_SET) {
       auto declared = types.read_hint(value.type());
@@ -129,18 +138,17 @@ Result<std::vector<std::pair<std::string, ValueType>>> read_types(
   return read;
 }
 
-Result<Inspection> inspect(const onnx::ModelProto& model) {
-  TESSERA_ASSIGN(const Library library, Library::of_model(model));
-  TESSERA_ASSIGN(Census census, take_census(model, library));
+Result<Inspection> inspect(const onnx::ModelProto& model, ImportBudget& budget) {
+  TESSERA_ASSIGN(const Library library, Library::of_model(model, budget));
+  TESSERA_ASSIGN(Census census, take_census(model, library, budget));
+  TESSERA_TRY(check_input_names(model.graph()));
+  TESSERA_TRY(check_output_names(model.graph()));
   Inspection inspection;
   SymbolTable symbols;
-  TypeReader types(symbols);
-  std::set<std::string_view> initializers;
-  for (const auto& tensor : model.graph().initializer()) initializers.insert(tensor.name());
-  for (const auto& tensor : model.graph().sparse_initializer())
-    initializers.insert(tensor.values().name());
-  TESSERA_ASSIGN(inspection.inputs, read_types(model.graph().input(), initializers, types));
-  TESSERA_ASSIGN(inspection.outputs, read_types(model.graph().output(), {}, types));
+  TypeReader types(symbols, budget);
+  TESSERA_ASSIGN(inspection.inputs, read_types(model.graph().input(),
+                                               initializer_names(model.graph()), types, budget));
+  TESSERA_ASSIGN(inspection.outputs, read_types(model.graph().output(), {}, types, budget));
   for (const auto& [domain, version] : library.opsets().versions())
     inspection.opsets[domain_name(domain)] = version;
   inspection.ir_version = model.ir_version();
@@ -175,8 +183,8 @@ Result<ir::Module> import_bytes(std::span<const std::byte> bytes,
 
 Result<Inspection> inspect_file(const std::filesystem::path& path) {
   const auto read = [&]() -> Result<Inspection> {
-    TESSERA_ASSIGN(const ModelFile file, read_model_file(path));
-    return inspect(*file.model);
+    TESSERA_ASSIGN(ModelFile file, read_model_file(path));
+    return inspect(*file.model, file.budget);
   };
   auto inspection = read();
   if (!inspection) return tl::unexpected(in_context(std::move(inspection).error(), path.string()));

@@ -18,9 +18,11 @@ using tessera::testing::kBool;
 using tessera::testing::kFloat;
 using tessera::testing::kInt64;
 using tessera::testing::OnnxModel;
+using tessera::testing::OnnxNode;
 using tessera::testing::set_floats;
 using tessera::testing::set_ints;
 using tessera::testing::set_tensor_type;
+using tessera::testing::set_value;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 
@@ -227,6 +229,9 @@ TEST(ImportErrors, EmptyNames) {
   OnnxModel input = relu_model();
   input.input("", kFloat, {4});
   EXPECT_EQ(import_error(input), "expected a name for each graph input, found an empty one");
+  OnnxModel output = relu_model();
+  output.output("");
+  EXPECT_EQ(import_error(output), "expected a name for each graph output, found an empty one");
   OnnxModel weight = relu_model();
   weight.floats("", {1}, {1});
   EXPECT_EQ(import_error(weight), "expected a name for each initializer, found an empty one");
@@ -287,6 +292,59 @@ TEST(ImportErrors, Attributes) {
       "outside of one");
   EXPECT_EQ(with_attribute([](auto& node) { node.add("perm", onnx::AttributeProto::GRAPHS); }),
             "node 't' (Transpose): attribute 'perm': attribute type 10 is not supported");
+}
+
+// An attribute holds one value, of the type that it names; scalars at their default may stand
+// beside it.
+TEST(ImportErrors, ValuesOfAttributes) {
+  using Attribute = onnx::AttributeProto;
+  const auto with_axis = [](auto&& fill) {
+    OnnxModel model;
+    model.input("x", kFloat, {2, 3});
+    auto& attribute = model.node("Flatten", {"x"}, {"y"}, "f").add("axis", Attribute::INT);
+    fill(attribute);
+    model.output("y");
+    return import_error(model);
+  };
+  const std::string place = "node 'f' (Flatten): attribute 'axis': ";
+  for (const int type : {15, 77, -1}) {
+    EXPECT_EQ(with_axis([&](Attribute& attribute) {
+                attribute.set_i(1);
+                attribute.set_type(type);
+              }),
+              place + "expected a known attribute type, found type " + std::to_string(type));
+  }
+  EXPECT_EQ(with_axis([](Attribute& attribute) {
+              attribute.set_i(1);
+              attribute.add_floats(0);
+            }),
+            place + "expected one value, found one in 'i' and one in 'floats'");
+  EXPECT_EQ(with_axis([](Attribute& attribute) { attribute.add_ints(1); }),
+            place + "expected a value in 'i', as its type 2 says, found one in 'ints'");
+  EXPECT_EQ(with_axis([](Attribute& attribute) {
+              attribute.clear_type();
+              attribute.set_i(1);
+              attribute.set_s("one");
+            }),
+            place + "expected one value, found one in 'i' and one in 's'");
+  EXPECT_EQ(with_axis([](Attribute& attribute) {
+              attribute.set_ref_attr_name("a");
+              attribute.set_i(1);
+            }),
+            place + "refers to attribute 'a' of a function: expected no value, found one in 'i'");
+  EXPECT_EQ(with_axis([](Attribute& attribute) {
+              attribute.set_i(1);
+              attribute.set_f(0);
+              attribute.set_s("");
+            }),
+            "no error");
+  EXPECT_EQ(with_axis([](Attribute& attribute) {
+              attribute.clear_type();
+              attribute.set_f(0);
+              attribute.set_i(1);
+            }),
+            "no error");
+  EXPECT_EQ(with_axis([](Attribute&) {}), "no error") << "0, as proto3 writes it";
 }
 
 TEST(ImportErrors, ConstantNodes) {
@@ -376,6 +434,17 @@ TEST(ImportErrors, DeclaredTypesThatContradict) {
   shape.graph().clear_output();
   shape.output("y", kFloat, {5});
   EXPECT_EQ(import_error(shape), "graph output 'y': declared fp32[5], inferred fp32[4]");
+  OnnxModel inner = relu_model();
+  inner.value_info("x", kFloat, {4, 1});
+  EXPECT_EQ(import_error(inner), "value 'x': declared fp32[4, 1], inferred fp32[4]");
+  OnnxModel constant = relu_model();
+  constant.input("w", kFloat, {3});
+  constant.floats("w", {2}, {1, 2});
+  EXPECT_EQ(import_error(constant), "initializer 'w': declared fp32[3], inferred fp32[2]");
+  OnnxModel constant_dtype = relu_model();
+  constant_dtype.floats("w", {2}, {1, 2});
+  constant_dtype.value_info("w", kInt64, {2});
+  EXPECT_EQ(import_error(constant_dtype), "value 'w': declared int64[2], inferred fp32[2]");
   OnnxModel element(17);
   element.input("x", kFloat, {4});
   element.node("SequenceConstruct", {"x"}, {"s"}, "c");
@@ -386,6 +455,37 @@ TEST(ImportErrors, DeclaredTypesThatContradict) {
   EXPECT_EQ(import_error(element),
             "node 'c' (SequenceConstruct): value 's': declared seq(int64[4]), inferred "
             "seq(fp32[4])");
+}
+
+TEST(ImportErrors, DeclaredTypesThatContradictInBodies) {
+  OnnxModel model;
+  model.input("c", kBool, {});
+  model.input("x", kFloat, {4});
+  OnnxNode node = model.node("If", {"c"}, {"y"}, "if");
+  for (const char* branch : {"then_branch", "else_branch"}) {
+    auto& graph = node.graph(branch, branch);
+    OnnxNode(graph, "Relu", {"x"}, {"t"}, "r");
+    OnnxNode(graph, "Neg", {"t"}, {"z"}, "n");
+    graph.add_output()->set_name("z");
+    set_value(*graph.add_value_info(), "t", kFloat, {5});
+  }
+  model.output("y");
+  EXPECT_EQ(import_error(model),
+            "node 'if' (If): attribute 'then_branch': value 't': declared fp32[5], inferred "
+            "fp32[4]");
+}
+
+// What a model declares holds for its own inputs, not for sizes that the caller gives.
+TEST(ImportErrors, DeclaredShapesGoWhereTheCallerGivesOthers) {
+  OnnxModel model;
+  model.input("x", kFloat, {"n"});
+  model.node("Relu", {"x"}, {"t"});
+  model.node("Neg", {"t"}, {"y"});
+  model.value_info("t", kFloat, {5});
+  model.output("y");
+  ImportOptions options;
+  options.input_shapes = {{"x", {7}}};
+  EXPECT_EQ(import_error(model, options), "no error");
 }
 
 // ---- Initializers -------------------------------------------------------------------------------

@@ -75,14 +75,16 @@ Result<std::vector<ir::ValueId>> GraphBuilder::inline_body(const BoundAttribute&
     scope.names.emplace(proto.input(static_cast<int>(i)).name(), inputs[i]);
   for (const auto& tensor : proto.initializer()) {
     TESSERA_ASSIGN(Tensor elements, constants_.read(tensor));
-    scope.names.emplace(tensor.name(), context.graph->add_constant(scope.value_name(tensor.name()),
-                                                                   std::move(elements)));
+    TESSERA_ASSIGN(const ir::ValueId id,
+                   context.add_constant(scope.value_name(tensor.name()), std::move(elements)));
+    scope.names.emplace(tensor.name(), id);
   }
   TESSERA_TRY(read_hints(proto, scope));
   TESSERA_TRY(build_nodes(list_of(proto), scope));
+  TESSERA_TRY(check_value_infos(proto, scope));
   std::vector<ir::ValueId> outputs;
   for (const auto& output : proto.output()) {
-    const auto id = scope.find(output.name());
+    TESSERA_ASSIGN(const auto id, scope.find(output.name()));
     if (!id || *id == ir::kNoValue)
       return fail(
           ErrorCode::kNotFound,
@@ -172,15 +174,13 @@ Result<GraphBuilder::Body> GraphBuilder::build_scan_of_sample(const Pending& nod
   Body body;
   body.graph = std::make_unique<ir::Graph>();
   body.graph->name = node.name;
-  GraphContext context;
-  context.graph = body.graph.get();
+  GraphContext context(*body.graph, budget_);
   context.parent = node.scope.context;
   const auto formal = [&](const char* name, DType dtype) {
-    return body.graph->add_input(context.unique_value_name(name),
-                                 ValueType::tensor(dtype, Shape{}));
+    return context.add_input(context.unique_value_name(name), ValueType::tensor(dtype, Shape{}));
   };
-  const ir::ValueId counter = formal("sample", DType::kInt64);
-  const ir::ValueId condition = formal("condition", DType::kBool);
+  TESSERA_ASSIGN(const ir::ValueId counter, formal("sample", DType::kInt64));
+  TESSERA_ASSIGN(const ir::ValueId condition, formal("condition", DType::kBool));
   const auto emit = [&](NewNode added) {
     added.origin = node.origin;
     return emitter_.emit(context, std::move(added));
@@ -190,7 +190,8 @@ Result<GraphBuilder::Body> GraphBuilder::build_scan_of_sample(const Pending& nod
     NewNode gather;
     gather.op = ops::find_op("", "Gather");
     gather.name = node.name + "/Gather";
-    gather.inputs = {context.capture(*node.scope.context, node.inputs[i]), counter};
+    TESSERA_ASSIGN(const ir::ValueId operand, context.capture(*node.scope.context, node.inputs[i]));
+    gather.inputs = {operand, counter};
     gather.outputs = {context.unique_value_name(gather.name + "_out")};
     TESSERA_ASSIGN(const auto made, emit(std::move(gather)));
     scan.inputs.push_back(made.front());
@@ -260,8 +261,7 @@ Result<GraphBuilder::Body> GraphBuilder::build_map_step(const Pending& node,
   Body body;
   body.graph = std::make_unique<ir::Graph>();
   body.graph->name = node.name;
-  GraphContext context;
-  context.graph = body.graph.get();
+  GraphContext context(*body.graph, budget_);
   context.parent = node.scope.context;
   const auto emit = [&](const char* type, std::vector<ir::ValueId> inputs) -> Result<ir::ValueId> {
     NewNode added;
@@ -273,15 +273,18 @@ Result<GraphBuilder::Body> GraphBuilder::build_map_step(const Pending& node,
     return emitter_.emit(context, std::move(added)).map([](const auto& ids) { return ids[0]; });
   };
   const auto formal = [&](const char* name, ValueType type) {
-    return body.graph->add_input(context.unique_value_name(name), std::move(type));
+    return context.add_input(context.unique_value_name(name), std::move(type));
   };
-  const ir::ValueId counter = formal("iteration", ValueType::tensor(DType::kInt64, Shape{}));
-  const ir::ValueId condition = formal("condition", ValueType::tensor(DType::kBool, Shape{}));
-  std::vector<ir::ValueId> gathered;
-  for (std::size_t i = 0; i < result_count; ++i) gathered.push_back(formal("gathered", {}));
+  const auto scalar = [](DType dtype) { return ValueType::tensor(dtype, Shape{}); };
+  TESSERA_ASSIGN(const ir::ValueId counter, formal("iteration", scalar(DType::kInt64)));
+  TESSERA_ASSIGN(const ir::ValueId condition, formal("condition", scalar(DType::kBool)));
+  std::vector<ir::ValueId> gathered(result_count);
+  for (ir::ValueId& sequence : gathered) {
+    TESSERA_ASSIGN(sequence, formal("gathered", {}));
+  }
   std::vector<ir::ValueId> elements;
   for (const ir::ValueId input : node.inputs) {
-    const ir::ValueId here = context.capture(*node.scope.context, input);
+    TESSERA_ASSIGN(const ir::ValueId here, context.capture(*node.scope.context, input));
     elements.push_back(here);
     if (here != ir::kNoValue && body.graph->value(here).type.kind == Kind::kSequence) {
       TESSERA_ASSIGN(elements.back(), emit("SequenceAt", {here, counter}));

@@ -1,6 +1,6 @@
 #pragma once
 
-// From bytes to a parsed ModelProto whose frame is sound: versions, a graph, operator-set imports.
+// From bytes to a parsed ModelProto whose frame is sound: an IR version, a graph.
 
 #include <cstddef>
 #include <filesystem>
@@ -30,7 +30,7 @@ struct ModelFile {
 
 // Errors: not there, not a regular file, empty, larger than protobuf can hold, more messages than
 // the budget has memory for, not protobuf (with the place where it breaks), no graph, no or a newer
-// IR version, no or newer operator sets. The caller adds the path.
+// IR version. The caller adds the path.
 Result<ModelFile> read_model_file(const std::filesystem::path& path);
 Result<ModelFile> parse_model(std::span<const std::byte> bytes);
 

@@ -50,8 +50,7 @@ Status check_first_input(const ops::OpSchema& op, const std::vector<ir::ValueId>
 }  // namespace
 
 Status GraphBuilder::build_nodes(const NodeList& list, Scope& scope) {
-  constexpr std::uint64_t kOrderBytes = 350;  // of a node, while the order is worked out
-  TESSERA_TRY(budget_.require(ImportBudget::Use::kNodes, kOrderBytes * list.nodes.size()));
+  TESSERA_TRY(budget_.require(ImportBudget::Use::kNodes, ordering_bytes(list)));
   TESSERA_ASSIGN(const std::vector<std::size_t> order, order_nodes(list));
   for (const std::size_t index : order) TESSERA_TRY(build_node(*list.nodes[index], index, scope));
   return {};
@@ -96,10 +95,11 @@ Status GraphBuilder::build_constant(const onnx::NodeProto& node, Scope& scope) {
                             node.output_size()));
   }
   TESSERA_ASSIGN(const BoundAttributes attributes, bind_attributes(node, scope));
-  TESSERA_ASSIGN(Tensor tensor, read_constant(attributes, constants_));
+  TESSERA_ASSIGN(Tensor tensor, read_constant(attributes, constants_, types_));
   const std::string& name = node.output(0);
-  scope.names.insert_or_assign(
-      name, scope.context->graph->add_constant(scope.value_name(name), std::move(tensor)));
+  TESSERA_ASSIGN(const ir::ValueId id,
+                 scope.context->add_constant(scope.value_name(name), std::move(tensor)));
+  scope.names.insert_or_assign(name, id);
   return {};
 }
 
@@ -108,7 +108,10 @@ Result<std::vector<ir::ValueId>> GraphBuilder::find_inputs(const onnx::NodeProto
   std::vector<ir::ValueId> inputs;
   for (int i = 0; i < node.input_size(); ++i) {
     const std::string& name = node.input(i);
-    const auto id = name.empty() ? std::optional(ir::kNoValue) : scope.find(name);
+    std::optional<ir::ValueId> id = ir::kNoValue;
+    if (!name.empty()) {
+      TESSERA_ASSIGN(id, scope.find(name));
+    }
     if (!id) {
       return fail(ErrorCode::kNotFound,
                   fmt::format("input {} '{}': no node, input or initializer makes it", i, name));
@@ -295,7 +298,6 @@ Status GraphBuilder::expand_function(const onnx::NodeProto& node, const Function
             function.name(), proto.input_size(), proto.output_size(), node.input_size(),
             node.output_size()));
   }
-  constexpr std::uint64_t kNameCopies = 4;  // prefixes of names inside, and the place in messages
   TESSERA_TRY(budget_.take(ImportBudget::Use::kNodes, kNameCopies * name.size(), /*count=*/0));
   auto inputs = find_inputs(node, scope);
   if (!inputs) return tl::unexpected(in_context(std::move(inputs).error(), place));
@@ -332,7 +334,7 @@ Status GraphBuilder::bind_function_outputs(const onnx::NodeProto& node, const Fu
   for (int i = 0; i < node.output_size(); ++i) {
     if (node.output(i).empty()) continue;
     const std::string& formal = function.proto->output(i);
-    const auto id = inner.find(formal);
+    TESSERA_ASSIGN(const auto id, inner.find(formal));
     if (!id || *id == ir::kNoValue) {
       return fail(ErrorCode::kNotFound,
                   fmt::format("output '{}': no node or input makes it", formal));

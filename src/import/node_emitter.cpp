@@ -10,12 +10,9 @@
 namespace tessera::importer {
 namespace {
 
-// Upper estimates of what the parts of a graph take in memory, with the names that stand for them
-// in the builder's tables while it works.
+// Upper estimates, as those of the budget.
 constexpr std::uint64_t kNodeBytes = 550;
-constexpr std::uint64_t kValueBytes = 450;
 constexpr std::uint64_t kInputBytes = 16;
-constexpr std::uint64_t kNameCopies = 4;
 constexpr std::uint64_t kTermBytes = 96;                                  // of an expression
 constexpr std::uint64_t kInferInputBytes = sizeof(ops::InferInput) + 64;  // while the node is typed
 

@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <optional>
+#include <set>
 
 #include "base/error.h"
 #include "io/onnx.pb.h"
@@ -11,7 +13,9 @@
 namespace tessera::importer {
 namespace {
 
-using Names = std::set<std::string, std::less<>>;
+using Names = std::set<std::string_view>;
+
+Names free_names(const onnx::GraphProto& graph);
 
 // Names that one node reads: its inputs and what its bodies take from outside.
 Names reads_of(const onnx::NodeProto& node) {
@@ -25,12 +29,41 @@ Names reads_of(const onnx::NodeProto& node) {
   return names;
 }
 
+// The names that a graph's nodes, its bodies' included, read from outside of it.
+Names free_names(const onnx::GraphProto& graph) {
+  Names defined;
+  Names read;
+  const NodeList list = list_of(graph);
+  defined.insert(list.inputs.begin(), list.inputs.end());
+  for (const onnx::NodeProto* node : list.nodes) {
+    defined.insert(node->output().begin(), node->output().end());
+    read.merge(reads_of(*node));
+  }
+  for (const auto& output : graph.output()) read.insert(output.name());
+  std::erase_if(read, [&](std::string_view name) { return defined.contains(name); });
+  return read;
+}
+
+// How often a name stands in the list and the bodies of its nodes.
+std::uint64_t count_names(const NodeList& list) {
+  std::uint64_t count = list.inputs.size();
+  for (const onnx::NodeProto* node : list.nodes) {
+    count += static_cast<std::uint64_t>(node->input_size() + node->output_size());
+    for (const auto& attribute : node->attribute()) {
+      if (!attribute.has_g()) continue;
+      count += count_names(list_of(attribute.g()));
+      count += static_cast<std::uint64_t>(attribute.g().output_size());
+    }
+  }
+  return count;
+}
+
 // Who makes each name: the index of the node, or nothing for inputs and initializers.
-using Producers = std::map<std::string, std::optional<std::size_t>, std::less<>>;
+using Producers = std::map<std::string_view, std::optional<std::size_t>>;
 
 Result<Producers> find_producers(const NodeList& list) {
   Producers producers;
-  for (const std::string& input : list.inputs) producers.emplace(input, std::nullopt);
+  for (const std::string_view input : list.inputs) producers.emplace(input, std::nullopt);
   for (std::size_t i = 0; i < list.nodes.size(); ++i) {
     const onnx::NodeProto& node = *list.nodes[i];
     for (const std::string& output : node.output()) {
@@ -101,20 +134,6 @@ std::string shown_name(std::string name) {
   return name;
 }
 
-Names free_names(const onnx::GraphProto& graph) {
-  Names defined;
-  Names read;
-  const NodeList list = list_of(graph);
-  defined.insert(list.inputs.begin(), list.inputs.end());
-  for (const onnx::NodeProto* node : list.nodes) {
-    defined.insert(node->output().begin(), node->output().end());
-    read.merge(reads_of(*node));
-  }
-  for (const auto& output : graph.output()) read.insert(output.name());
-  std::erase_if(read, [&](const std::string& name) { return defined.contains(name); });
-  return read;
-}
-
 Result<std::vector<std::size_t>> order_nodes(const NodeList& list) {
   TESSERA_ASSIGN(const Producers producers, find_producers(list));
   std::vector<std::vector<std::size_t>> sources(list.nodes.size());
@@ -122,7 +141,7 @@ Result<std::vector<std::size_t>> order_nodes(const NodeList& list) {
   std::vector<std::size_t> waiting(list.nodes.size(), 0);
   std::set<std::size_t> ready;  // the first as listed goes first
   for (std::size_t i = 0; i < list.nodes.size(); ++i) {
-    for (const std::string& name : reads_of(*list.nodes[i])) {
+    for (const std::string_view name : reads_of(*list.nodes[i])) {
       const auto producer = producers.find(name);
       if (producer == producers.end() || !producer->second) continue;
       sources[i].push_back(*producer->second);
@@ -145,6 +164,12 @@ Result<std::vector<std::size_t>> order_nodes(const NodeList& list) {
                 "the nodes form a cycle: " + describe_cycle(list, sources, waiting));
   }
   return order;
+}
+
+std::uint64_t ordering_bytes(const NodeList& list) {
+  constexpr std::uint64_t kNodeBytes = 170;
+  constexpr std::uint64_t kNameBytes = 100;
+  return kNodeBytes * list.nodes.size() + kNameBytes * count_names(list);
 }
 
 }  // namespace tessera::importer

@@ -3,9 +3,9 @@
 // Order of a list of nodes by the values that they read, and what its names must hold.
 
 #include <cstddef>
-#include <map>
-#include <set>
+#include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/error.h"
@@ -21,7 +21,7 @@ namespace tessera::importer {
 // A list of nodes with the names that it starts from. The pointers live as long as the message.
 struct NodeList {
   std::vector<const onnx::NodeProto*> nodes;  // as the model lists them
-  std::vector<std::string> inputs;  // formal inputs and initializers: defined before any node
+  std::vector<std::string_view> inputs;  // formal inputs and initializers: defined before any node
 };
 
 NodeList list_of(const onnx::GraphProto& graph);
@@ -33,12 +33,12 @@ std::string node_name(const onnx::NodeProto& node, std::size_t index);
 // A name as messages show it: of a giant one, its two ends.
 std::string shown_name(std::string name);
 
-// The names that a graph's nodes, its bodies' included, read from outside of it.
-std::set<std::string, std::less<>> free_names(const onnx::GraphProto& graph);
-
 // Indices of the nodes such that each stands after the producers of what it and its bodies read; as
 // listed where that holds already. Names that nobody in the list makes come from outside. Errors: a
 // name made twice (by whom), a cycle (its nodes).
 Result<std::vector<std::size_t>> order_nodes(const NodeList& list);
+
+// An upper estimate of the memory that order_nodes takes while it works.
+std::uint64_t ordering_bytes(const NodeList& list);
 
 }  // namespace tessera::importer

@@ -35,7 +35,8 @@ std::string qualified_name(std::string_view domain, std::string_view op_type) {
   return std::string(domain) + "::" + std::string(op_type);
 }
 
-Status OpsetImports::add(std::string_view domain, std::int64_t version) {
+Status OpsetImports::add(std::string_view domain, std::int64_t version, ImportBudget& budget) {
+  constexpr std::uint64_t kOpsetBytes = 600;  // with its entries of the metadata and of reports
   const std::string name(normal_domain(domain));
   if (version < 1 || version > std::numeric_limits<int>::max()) {
     return fail(
@@ -51,7 +52,9 @@ Status OpsetImports::add(std::string_view domain, std::int64_t version) {
                               version, domain_name(name), newest));
   }
   const auto [entry, is_new] = versions_.emplace(name, static_cast<int>(version));
-  if (!is_new && entry->second != version) {
+  if (is_new)
+    return budget.take(ImportBudget::Use::kOpsets, kOpsetBytes + kNameCopies * name.size());
+  if (entry->second != version) {
     return fail(ErrorCode::kInvalidArgument,
                 fmt::format("opset import of domain '{}': two versions, {} and {}",
                             domain_name(name), entry->second, version));
@@ -59,10 +62,10 @@ Status OpsetImports::add(std::string_view domain, std::int64_t version) {
   return {};
 }
 
-Result<OpsetImports> OpsetImports::of_model(const onnx::ModelProto& model) {
+Result<OpsetImports> OpsetImports::of_model(const onnx::ModelProto& model, ImportBudget& budget) {
   OpsetImports imports;
   for (const auto& import : model.opset_import())
-    TESSERA_TRY(imports.add(import.domain(), import.version()));
+    TESSERA_TRY(imports.add(import.domain(), import.version(), budget));
   if (!imports.versions_.empty()) return imports;
   // Before IR version 3 there were no imports: everything was opset 1.
   if (model.ir_version() >= 3) {
@@ -74,17 +77,20 @@ Result<OpsetImports> OpsetImports::of_model(const onnx::ModelProto& model) {
 }
 
 Result<OpsetImports> OpsetImports::of_function(const onnx::FunctionProto& function,
-                                               const OpsetImports& model) {
+                                               const OpsetImports& model, ImportBudget& budget) {
   OpsetImports imports;
+  imports.model_ = &model;
   for (const auto& import : function.opset_import())
-    TESSERA_TRY(imports.add(import.domain(), import.version()));
-  imports.versions_.insert(model.versions_.begin(), model.versions_.end());
-  return imports;
+    TESSERA_TRY(imports.add(import.domain(), import.version(), budget));
+  if (!imports.versions_.empty()) return imports;
+  return fail(ErrorCode::kInvalidArgument,
+              "expected at least one opset import (opset_import), found none");
 }
 
 int OpsetImports::version(std::string_view domain) const {
   const auto found = versions_.find(normal_domain(domain));
-  return found == versions_.end() ? 0 : found->second;
+  if (found != versions_.end()) return found->second;
+  return model_ != nullptr ? model_->version(domain) : 0;
 }
 
 }  // namespace tessera::importer

@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "base/error.h"
+#include "import/budget.h"
 
 namespace onnx {
 class FunctionProto;
@@ -25,21 +26,25 @@ std::string qualified_name(std::string_view domain, std::string_view op_type);
 class OpsetImports {
  public:
   // Errors: none at all (files of IR version 3 and newer must have one), a domain twice with two
-  // versions, a version below 1, a version of the default domain that is newer than the op table.
-  static Result<OpsetImports> of_model(const onnx::ModelProto& model);
-  // A function's own; what it does not import it takes from the model.
+  // versions, a version below 1, a version of the default domain that is newer than the op table,
+  // the budget.
+  static Result<OpsetImports> of_model(const onnx::ModelProto& model, ImportBudget& budget);
+  // A function's own; what it does not import it takes from the model's, which outlive it. Errors:
+  // as of_model().
   static Result<OpsetImports> of_function(const onnx::FunctionProto& function,
-                                          const OpsetImports& model);
+                                          const OpsetImports& model, ImportBudget& budget);
 
   // The version of a domain, 0 where it is not imported.
   [[nodiscard]] int version(std::string_view domain) const;
+  // Its own, by domain.
   [[nodiscard]] const std::map<std::string, int, std::less<>>& versions() const {
     return versions_;
   }
 
  private:
-  Status add(std::string_view domain, std::int64_t version);
+  Status add(std::string_view domain, std::int64_t version, ImportBudget& budget);
   std::map<std::string, int, std::less<>> versions_;
+  const OpsetImports* model_ = nullptr;  // of a function
 };
 
 }  // namespace tessera::importer

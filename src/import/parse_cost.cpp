@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bitset>
 #include <string>
 
 #include "import/wire_reader.h"
@@ -53,40 +54,62 @@ enum class Kind : std::uint8_t {
 struct Field {
   std::uint64_t number;
   Kind kind;
+  bool is_list = false;
 };
+constexpr bool kList = true;
 
 // Numbers of fields as in io/onnx.proto. Fields that hold one number are left out of the lists: all
 // that stands there is `kNumber`, and costs nothing beside the object.
-constexpr Field kModelFields[] = {
-    {8, Kind::kOpset},  {2, Kind::kText},      {3, Kind::kText},
-    {4, Kind::kText},   {6, Kind::kText},      {7, Kind::kGraph},
-    {14, Kind::kEntry}, {20, Kind::kTraining}, {25, Kind::kFunction},
-    {1, Kind::kNumber}, {5, Kind::kNumber},    {26, Kind::kDeviceConfiguration}};
-constexpr Field kGraphFields[] = {{1, Kind::kNode},        {2, Kind::kText},
-                                  {5, Kind::kTensor},      {15, Kind::kSparseTensor},
-                                  {10, Kind::kText},       {11, Kind::kValueInfo},
-                                  {12, Kind::kValueInfo},  {13, Kind::kValueInfo},
-                                  {14, Kind::kAnnotation}, {16, Kind::kEntry}};
-constexpr Field kNodeFields[] = {{1, Kind::kText},        {2, Kind::kText}, {3, Kind::kText},
-                                 {4, Kind::kText},        {7, Kind::kText}, {8, Kind::kText},
-                                 {5, Kind::kAttribute},   {6, Kind::kText}, {9, Kind::kEntry},
-                                 {10, Kind::kNodeDevices}};
+constexpr Field kModelFields[] = {{8, Kind::kOpset, kList},
+                                  {2, Kind::kText},
+                                  {3, Kind::kText},
+                                  {4, Kind::kText},
+                                  {6, Kind::kText},
+                                  {7, Kind::kGraph},
+                                  {14, Kind::kEntry, kList},
+                                  {20, Kind::kTraining, kList},
+                                  {25, Kind::kFunction, kList},
+                                  {1, Kind::kNumber},
+                                  {5, Kind::kNumber},
+                                  {26, Kind::kDeviceConfiguration, kList}};
+constexpr Field kGraphFields[] = {{1, Kind::kNode, kList},
+                                  {2, Kind::kText},
+                                  {5, Kind::kTensor, kList},
+                                  {15, Kind::kSparseTensor, kList},
+                                  {10, Kind::kText},
+                                  {11, Kind::kValueInfo, kList},
+                                  {12, Kind::kValueInfo, kList},
+                                  {13, Kind::kValueInfo, kList},
+                                  {14, Kind::kAnnotation, kList},
+                                  {16, Kind::kEntry, kList}};
+constexpr Field kNodeFields[] = {{1, Kind::kText, kList},
+                                 {2, Kind::kText, kList},
+                                 {3, Kind::kText},
+                                 {4, Kind::kText},
+                                 {7, Kind::kText},
+                                 {8, Kind::kText},
+                                 {5, Kind::kAttribute, kList},
+                                 {6, Kind::kText},
+                                 {9, Kind::kEntry, kList},
+                                 {10, Kind::kNodeDevices, kList}};
 constexpr Field kAttributeFields[] = {
-    {1, Kind::kText},   {21, Kind::kText},  {13, Kind::kText},         {4, Kind::kText},
-    {5, Kind::kTensor}, {6, Kind::kGraph},  {22, Kind::kSparseTensor}, {14, Kind::kType},
-    {7, Kind::kFloats}, {8, Kind::kInt64s}, {9, Kind::kText},          {10, Kind::kTensor},
-    {11, Kind::kGraph}, {15, Kind::kType},  {23, Kind::kSparseTensor}, {2, Kind::kNumber},
-    {3, Kind::kNumber}, {20, Kind::kNumber}};
-constexpr Field kTensorFields[] = {{1, Kind::kInt64s},   {3, Kind::kSegment}, {4, Kind::kFloats},
-                                   {5, Kind::kInt32s},   {6, Kind::kText},    {7, Kind::kInt64s},
-                                   {10, Kind::kDoubles}, {11, Kind::kInt64s}, {9, Kind::kText},
-                                   {13, Kind::kEntry},   {8, Kind::kText},    {12, Kind::kText},
-                                   {16, Kind::kEntry},   {2, Kind::kNumber},  {14, Kind::kNumber}};
+    {1, Kind::kText},          {21, Kind::kText},        {13, Kind::kText},
+    {4, Kind::kText},          {5, Kind::kTensor},       {6, Kind::kGraph},
+    {22, Kind::kSparseTensor}, {14, Kind::kType},        {7, Kind::kFloats, kList},
+    {8, Kind::kInt64s, kList}, {9, Kind::kText, kList},  {10, Kind::kTensor, kList},
+    {11, Kind::kGraph, kList}, {15, Kind::kType, kList}, {23, Kind::kSparseTensor, kList},
+    {2, Kind::kNumber},        {3, Kind::kNumber},       {20, Kind::kNumber}};
+constexpr Field kTensorFields[] = {
+    {1, Kind::kInt64s, kList},   {3, Kind::kSegment},        {4, Kind::kFloats, kList},
+    {5, Kind::kInt32s, kList},   {6, Kind::kText, kList},    {7, Kind::kInt64s, kList},
+    {10, Kind::kDoubles, kList}, {11, Kind::kInt64s, kList}, {9, Kind::kText},
+    {13, Kind::kEntry, kList},   {8, Kind::kText},           {12, Kind::kText},
+    {16, Kind::kEntry, kList},   {2, Kind::kNumber},         {14, Kind::kNumber}};
 constexpr Field kSegmentFields[] = {{1, Kind::kNumber}, {2, Kind::kNumber}};
 constexpr Field kSparseTensorFields[] = {
-    {1, Kind::kTensor}, {2, Kind::kTensor}, {3, Kind::kInt64s}};
+    {1, Kind::kTensor}, {2, Kind::kTensor}, {3, Kind::kInt64s, kList}};
 constexpr Field kValueInfoFields[] = {
-    {1, Kind::kText}, {2, Kind::kType}, {3, Kind::kText}, {4, Kind::kEntry}};
+    {1, Kind::kText}, {2, Kind::kType}, {3, Kind::kText}, {4, Kind::kEntry, kList}};
 constexpr Field kTypeFields[] = {
     {1, Kind::kTensorType}, {4, Kind::kSequenceType},     {5, Kind::kMapType},
     {7, Kind::kOpaqueType}, {8, Kind::kSparseTensorType}, {9, Kind::kOptionalType},
@@ -95,24 +118,35 @@ constexpr Field kTensorTypeFields[] = {{1, Kind::kNumber}, {2, Kind::kShape}};
 constexpr Field kElementTypeFields[] = {{1, Kind::kType}};
 constexpr Field kMapTypeFields[] = {{1, Kind::kNumber}, {2, Kind::kType}};
 constexpr Field kOpaqueTypeFields[] = {{1, Kind::kText}, {2, Kind::kText}};
-constexpr Field kShapeFields[] = {{1, Kind::kDimension}};
+constexpr Field kShapeFields[] = {{1, Kind::kDimension, kList}};
 constexpr Field kDimensionFields[] = {{1, Kind::kNumber}, {2, Kind::kText}, {3, Kind::kText}};
 constexpr Field kEntryFields[] = {{1, Kind::kText}, {2, Kind::kText}};
 constexpr Field kOpsetFields[] = {{1, Kind::kText}, {2, Kind::kNumber}};
-constexpr Field kFunctionFields[] = {
-    {1, Kind::kText},  {10, Kind::kText},      {13, Kind::kText},      {4, Kind::kText},
-    {5, Kind::kText},  {6, Kind::kText},       {7, Kind::kNode},       {8, Kind::kText},
-    {9, Kind::kOpset}, {11, Kind::kAttribute}, {12, Kind::kValueInfo}, {14, Kind::kEntry}};
+constexpr Field kFunctionFields[] = {{1, Kind::kText},
+                                     {10, Kind::kText},
+                                     {13, Kind::kText},
+                                     {4, Kind::kText, kList},
+                                     {5, Kind::kText, kList},
+                                     {6, Kind::kText, kList},
+                                     {7, Kind::kNode, kList},
+                                     {8, Kind::kText},
+                                     {9, Kind::kOpset, kList},
+                                     {11, Kind::kAttribute, kList},
+                                     {12, Kind::kValueInfo, kList},
+                                     {14, Kind::kEntry, kList}};
 constexpr Field kTrainingFields[] = {
-    {1, Kind::kGraph}, {2, Kind::kGraph}, {3, Kind::kEntry}, {4, Kind::kEntry}};
-constexpr Field kAnnotationFields[] = {{1, Kind::kText}, {2, Kind::kEntry}};
+    {1, Kind::kGraph}, {2, Kind::kGraph}, {3, Kind::kEntry, kList}, {4, Kind::kEntry, kList}};
+constexpr Field kAnnotationFields[] = {{1, Kind::kText}, {2, Kind::kEntry, kList}};
 constexpr Field kDeviceConfigurationFields[] = {
-    {1, Kind::kText}, {2, Kind::kNumber}, {3, Kind::kText}};
-constexpr Field kNodeDevicesFields[] = {{1, Kind::kText}, {2, Kind::kSharding}, {3, Kind::kNumber}};
-constexpr Field kShardingFields[] = {
-    {1, Kind::kText}, {2, Kind::kInt64s}, {3, Kind::kDeviceGroup}, {4, Kind::kShardedDim}};
-constexpr Field kDeviceGroupFields[] = {{1, Kind::kNumber}, {2, Kind::kInt64s}};
-constexpr Field kShardedDimFields[] = {{1, Kind::kNumber}, {2, Kind::kSimpleSharding}};
+    {1, Kind::kText}, {2, Kind::kNumber}, {3, Kind::kText, kList}};
+constexpr Field kNodeDevicesFields[] = {
+    {1, Kind::kText}, {2, Kind::kSharding, kList}, {3, Kind::kNumber}};
+constexpr Field kShardingFields[] = {{1, Kind::kText},
+                                     {2, Kind::kInt64s, kList},
+                                     {3, Kind::kDeviceGroup, kList},
+                                     {4, Kind::kShardedDim, kList}};
+constexpr Field kDeviceGroupFields[] = {{1, Kind::kNumber}, {2, Kind::kInt64s, kList}};
+constexpr Field kShardedDimFields[] = {{1, Kind::kNumber}, {2, Kind::kSimpleSharding, kList}};
 constexpr Field kSimpleShardingFields[] = {
     {1, Kind::kNumber}, {2, Kind::kText}, {3, Kind::kNumber}};
 
@@ -167,19 +201,20 @@ const KindInfo& info_of(Kind kind) {
   return infos[static_cast<std::size_t>(kind)];
 }
 
-Kind kind_of(Kind message, std::uint64_t number) {
+Field field_of(Kind message, std::uint64_t number) {
   for (const Field& field : info_of(message).fields) {
-    if (field.number == number) return field.kind;
+    if (field.number == number) return field;
   }
-  return Kind::kUnknown;
+  return {number, Kind::kUnknown};
 }
 
 constexpr std::uint64_t kBlockBytes = 16;    // what malloc keeps beside an object
-constexpr std::uint64_t kPointerBytes = 16;  // of a repeated field, with the room that it grows by
+constexpr std::uint64_t kPointerBytes = 16;  // of a list, with the room that it grows by
+constexpr std::uint64_t kListBytes = 48;     // of a list that holds anything, however short
 
 std::uint64_t text_bytes(std::uint64_t length) {
   constexpr std::uint64_t kInPlace = 15;  // shorter ones stand in the object
-  const std::uint64_t object = sizeof(std::string) + kBlockBytes + kPointerBytes;
+  const std::uint64_t object = sizeof(std::string) + kBlockBytes;
   return length <= kInPlace ? object : object + length + 1 + kBlockBytes;
 }
 
@@ -193,10 +228,11 @@ class CostWalk {
  public:
   bool message(Kind kind, std::span<const std::byte> bytes, int depth) {
     if (depth > kMaxNesting) return false;
-    add(kind, info_of(kind).object_bytes + kBlockBytes + kPointerBytes);
+    add(kind, info_of(kind).object_bytes + kBlockBytes);
     WireReader reader(bytes);
+    ListsSeen lists;
     while (!reader.at_end()) {
-      if (!field(kind, reader, depth)) return false;
+      if (!field(kind, reader, depth, lists)) return false;
     }
     return true;
   }
@@ -212,10 +248,18 @@ class CostWalk {
   }
 
  private:
-  bool field(Kind owner, WireReader& reader, int depth) {
+  static constexpr std::size_t kMaxFieldNumber = 31;   // of a list
+  using ListsSeen = std::bitset<kMaxFieldNumber + 1>;  // of one message, by number
+
+  bool field(Kind owner, WireReader& reader, int depth, ListsSeen& lists) {
     const auto tag = reader.varint();
     if (!tag) return false;
-    const Kind kind = kind_of(owner, *tag >> 3);
+    const Field found = field_of(owner, *tag >> 3);
+    const Kind kind = found.kind;
+    if (found.is_list) {
+      charge(kind, (lists[found.number] ? 0 : kListBytes) + (is_number(kind) ? 0 : kPointerBytes));
+      lists.set(found.number);
+    }
     switch (static_cast<WireType>(*tag & 7)) {
       case WireType::kVarint: return reader.varint().has_value() && number(kind);
       case WireType::kFixed64: return reader.take(8).has_value() && number(kind);
@@ -257,14 +301,23 @@ class CostWalk {
     }
   }
 
+  static bool is_number(Kind kind) {
+    return kind == Kind::kInt32s || kind == Kind::kInt64s || kind == Kind::kFloats ||
+           kind == Kind::kDoubles;
+  }
+
   // A list doubles its room when it is full.
   void numbers(Kind kind, std::uint64_t count, std::uint64_t each_bytes) {
-    size_bytes_[static_cast<std::size_t>(kind)] += 2 * count * each_bytes;
+    charge(kind, 2 * count * each_bytes);
     counts_[static_cast<std::size_t>(kind)] += count;
   }
 
-  void add(Kind kind, std::uint64_t bytes) {
+  void charge(Kind kind, std::uint64_t bytes) {
     size_bytes_[static_cast<std::size_t>(kind)] += bytes;
+  }
+
+  void add(Kind kind, std::uint64_t bytes) {
+    charge(kind, bytes);
     ++counts_[static_cast<std::size_t>(kind)];
   }
 

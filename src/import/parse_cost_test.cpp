@@ -62,6 +62,18 @@ TEST(ParseCost, CountsNumbersByTheirWidth) {
   EXPECT_EQ(cost_of(floats).largest, "float numbers");
 }
 
+// A list of one number takes a block of memory, and so does the first of many.
+TEST(ParseCost, ShortListsCostTheirBlock) {
+  const auto cost_with = [](int count) {
+    OnnxModel model = relu_model();
+    auto& weight = *model.graph().add_initializer();
+    for (int i = 0; i < count; ++i) weight.add_dims(1);
+    return cost_of(model).size_bytes;
+  };
+  EXPECT_GE(cost_with(1) - cost_with(0), 48U);
+  EXPECT_EQ(cost_with(2) - cost_with(1), 16U);
+}
+
 TEST(ParseCost, RawBytesCostWhatTheyTake) {
   OnnxModel model = relu_model();
   model.floats("w", {25000}, {}).set_raw_data(std::string(100'000, 'x'));

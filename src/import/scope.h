@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "import/attributes.h"
+#include "import/budget.h"
 #include "import/opset_imports.h"
 #include "ir/ir.h"
 
@@ -19,7 +20,10 @@ namespace tessera::importer {
 
 // One graph of the IR under construction.
 struct GraphContext {
-  ir::Graph* graph = nullptr;
+  // What its values take comes out of the budget, which outlives it.
+  GraphContext(ir::Graph& built, ImportBudget& budget) : graph(&built), budget_(&budget) {}
+
+  ir::Graph* graph;
   GraphContext* parent = nullptr;            // of the node that this graph is a body of
   std::vector<ir::ValueId> capture_sources;  // values of the parent, one for each capture, in order
   std::map<ir::ValueId, ir::ValueId> captured;  // value of the parent → value here
@@ -34,15 +38,20 @@ struct GraphContext {
     return unique(stem, node_names_, node_counters_);
   }
 
+  // Errors: the budget.
+  Result<ir::ValueId> add_input(std::string name, ValueType type);
+  Result<ir::ValueId> add_constant(std::string name, Tensor tensor);
+
   // The value here for `id` of `source`, which is this graph or one around it. A constant is copied
   // in (sharing its elements): inference and folding then see it; any other value becomes an input
   // after the formal ones, on the way down as well.
-  ir::ValueId capture(GraphContext& source, ir::ValueId id);
+  Result<ir::ValueId> capture(GraphContext& source, ir::ValueId id);
 
  private:
   using Names = std::set<std::string, std::less<>>;
   using Counters = std::map<std::string, std::size_t, std::less<>>;
   static std::string unique(const std::string& stem, Names& names, Counters& counters);
+  ImportBudget* budget_;
   Names value_names_;
   Names node_names_;
   Counters value_counters_;
@@ -66,7 +75,7 @@ struct Scope {
 
   // The value in context->graph that `name` means, captured if need be; kNoValue for an omitted
   // input of a function; nothing where nobody makes it.
-  std::optional<ir::ValueId> find(std::string_view name);
+  Result<std::optional<ir::ValueId>> find(std::string_view name);
 
   // The name in the IR of a value that this scope defines.
   std::string value_name(const std::string& name);

@@ -10,12 +10,14 @@
 namespace tessera::importer {
 namespace {
 
-void collect_names(const onnx::TypeProto& type, std::set<std::string, std::less<>>& into) {
-  if (type.has_sequence_type()) return collect_names(type.sequence_type().elem_type(), into);
-  if (type.has_optional_type()) return collect_names(type.optional_type().elem_type(), into);
-  for (const auto& dim : type.tensor_type().shape().dim()) {
-    if (dim.has_dim_param()) into.insert(dim.dim_param());
-  }
+// Upper estimates of what one size takes in memory.
+constexpr std::uint64_t kSizeBytes = 64;
+constexpr std::uint64_t kSymbolBytes = 300;    // beside its name: an expression, a row of the table
+constexpr std::uint64_t kSymbolCopies = 3;     // of its name
+constexpr std::uint64_t kReservedBytes = 100;  // a name that is kept free
+
+bool is_untyped(const ValueType& type) {
+  return type.is_tensor() && type.dtype == DType::kUndefined && !type.shape;
 }
 
 // Kind and dtype all the way down; an unknown dtype agrees with all.
@@ -28,15 +30,27 @@ bool same_kind(const ValueType& inferred, const ValueType& hint) {
 
 }  // namespace
 
-void TypeReader::reserve_names(const onnx::GraphProto& graph) {
+Status TypeReader::reserve_names(const onnx::TypeProto& type) {
+  if (type.has_sequence_type()) return reserve_names(type.sequence_type().elem_type());
+  if (type.has_optional_type()) return reserve_names(type.optional_type().elem_type());
+  for (const auto& dim : type.tensor_type().shape().dim()) {
+    if (!dim.has_dim_param() || !reserved_.insert(dim.dim_param()).second) continue;
+    TESSERA_TRY(
+        budget_.take(ImportBudget::Use::kSizes, kReservedBytes + dim.dim_param().size(), 0));
+  }
+  return {};
+}
+
+Status TypeReader::reserve_names(const onnx::GraphProto& graph) {
   for (const auto* list : {&graph.input(), &graph.output(), &graph.value_info()}) {
-    for (const auto& value : *list) collect_names(value.type(), reserved_);
+    for (const auto& value : *list) TESSERA_TRY(reserve_names(value.type()));
   }
   for (const auto& node : graph.node()) {
     for (const auto& attribute : node.attribute()) {
-      if (attribute.has_g()) reserve_names(attribute.g());
+      if (attribute.has_g()) TESSERA_TRY(reserve_names(attribute.g()));
     }
   }
+  return {};
 }
 
 void TypeReader::add_symbols(const Dim& dim) {
@@ -53,15 +67,25 @@ Status TypeReader::fix(const std::string& symbol, const Dim& size) {
                           entry->second.to_string(), size.to_string()));
 }
 
-Dim TypeReader::named_size(const std::string& name) {
-  if (name.empty() || name == kUnknownSize) return Dim::symbol(std::string(kUnknownSize));
+Status TypeReader::take_symbol(std::size_t name_size) {
+  return budget_.take(ImportBudget::Use::kSizes, kSymbolBytes + kSymbolCopies * name_size,
+                      /*count=*/0);
+}
+
+Result<Dim> TypeReader::named_size(const std::string& name) {
+  if (name.empty() || name == kUnknownSize) {
+    static const Dim unknown = Dim::symbol(std::string(kUnknownSize));
+    return unknown;
+  }
   const auto fixed = fixed_.find(name);
   if (fixed != fixed_.end()) return fixed->second;
+  TESSERA_TRY(take_symbol(name.size()));
   symbols_.emplace(name, SymbolRange{});
   return Dim::symbol(name);
 }
 
-Dim TypeReader::fresh_size(std::string_view value_name, std::size_t axis) {
+Result<Dim> TypeReader::fresh_size(std::string_view value_name, std::size_t axis) {
+  TESSERA_TRY(take_symbol(value_name.size()));
   const std::string stem = fmt::format("{}_d{}", value_name, axis);
   std::string name = stem;
   for (int number = 2; symbols_.contains(name) || reserved_.contains(name); ++number)
@@ -79,10 +103,16 @@ Result<ValueType> TypeReader::read_tensor_type(const onnx::TypeProto& type) {
                             code == 0 ? " (undefined)" : ""));
   }
   if (!tensor.has_shape()) return ValueType::tensor(static_cast<DType>(code), std::nullopt);
+  const auto rank = static_cast<std::uint64_t>(tensor.shape().dim_size());
+  TESSERA_TRY(budget_.take(ImportBudget::Use::kSizes, kSizeBytes * rank, rank));
   Shape shape;
   for (const auto& dim : tensor.shape().dim()) {
-    const bool is_number = dim.has_dim_value() && dim.dim_value() >= 0;
-    shape.push_back(is_number ? Dim(dim.dim_value()) : named_size(dim.dim_param()));
+    if (dim.has_dim_value() && dim.dim_value() >= 0) {
+      shape.emplace_back(dim.dim_value());
+    } else {
+      TESSERA_ASSIGN(Dim size, named_size(dim.dim_param()));
+      shape.push_back(std::move(size));
+    }
   }
   return ValueType::tensor(static_cast<DType>(code), std::move(shape));
 }
@@ -121,14 +151,16 @@ Result<ValueType> TypeReader::read_hint(const onnx::TypeProto& type) {
                   (is_other ? "a sparse tensor or opaque type" : "no type"));
 }
 
-ValueType TypeReader::complete(ValueType hint, std::string_view value_name) {
+Result<ValueType> TypeReader::complete(ValueType hint, std::string_view value_name) {
   if (!hint.is_tensor()) {
-    return hint.with_element(complete(*hint.element, value_name));
+    TESSERA_ASSIGN(ValueType element, complete(*hint.element, value_name));
+    return hint.with_element(std::move(element));
   }
   if (!hint.shape) return hint;
   for (std::size_t axis = 0; axis < hint.shape->size(); ++axis) {
     Dim& dim = (*hint.shape)[axis];
-    if (dim.as_symbol() == kUnknownSize) dim = fresh_size(value_name, axis);
+    if (dim.as_symbol() != kUnknownSize) continue;
+    TESSERA_ASSIGN(dim, fresh_size(value_name, axis));
   }
   return hint;
 }
@@ -140,10 +172,8 @@ Result<ValueType> TypeReader::read(const onnx::TypeProto& type, std::string_view
 
 Status apply_hint(ValueType& inferred, const ValueType& hint, std::string_view value_name,
                   const std::set<std::string, std::less<>>& fresh, TypeReader& reader) {
-  const bool is_untyped =
-      inferred.is_tensor() && inferred.dtype == DType::kUndefined && !inferred.shape;
-  if (is_untyped) {
-    inferred = reader.complete(hint, value_name);
+  if (is_untyped(inferred)) {
+    TESSERA_ASSIGN(inferred, reader.complete(hint, value_name));
     return {};
   }
   if (!same_kind(inferred, hint)) {
@@ -155,7 +185,9 @@ Status apply_hint(ValueType& inferred, const ValueType& hint, std::string_view v
   inferred.dtype = hint.dtype;
   if (!hint.shape) return {};
   if (!inferred.shape) {
-    inferred.shape = reader.complete(hint, value_name).shape;
+    TESSERA_ASSIGN(inferred.shape, reader.complete(hint, value_name).map([](ValueType&& complete) {
+      return std::move(complete.shape);
+    }));
     return {};
   }
   if (inferred.shape->size() != hint.shape->size()) return {};
@@ -169,13 +201,15 @@ Status apply_hint(ValueType& inferred, const ValueType& hint, std::string_view v
 }
 
 Status check_declared(const ValueType& inferred, const ValueType& declared, std::string_view what) {
-  if (!inferred.is_tensor() || !declared.is_tensor() || !inferred.shape || !declared.shape)
-    return {};
-  bool agrees = inferred.shape->size() == declared.shape->size();
-  for (std::size_t axis = 0; agrees && axis < inferred.shape->size(); ++axis) {
-    const auto found = (*inferred.shape)[axis].constant();
-    const auto said = (*declared.shape)[axis].constant();
-    agrees = !found || !said || *found == *said;
+  if (is_untyped(inferred)) return {};
+  bool agrees = same_kind(inferred, declared);
+  if (agrees && inferred.is_tensor() && inferred.shape && declared.shape) {
+    agrees = inferred.shape->size() == declared.shape->size();
+    for (std::size_t axis = 0; agrees && axis < inferred.shape->size(); ++axis) {
+      const auto found = (*inferred.shape)[axis].constant();
+      const auto said = (*declared.shape)[axis].constant();
+      agrees = !found || !said || *found == *said;
+    }
   }
   if (agrees) return {};
   return fail(ErrorCode::kInvalidArgument, fmt::format("{}: declared {}, inferred {}", what,

@@ -43,8 +43,12 @@ bool NodeUpgrade::made(ir::ValueId id) const {
 }
 
 ops::Operand NodeUpgrade::constant(Tensor value) {
-  return static_cast<ops::Operand>(context_.graph->add_constant(
-      context_.unique_value_name(node_name_ + "/constant"), std::move(value)));
+  if (!status_) return ops::kNoOperand;
+  const auto added =
+      context_.add_constant(context_.unique_value_name(node_name_ + "/constant"), std::move(value));
+  if (added) return static_cast<ops::Operand>(*added);
+  status_ = tl::unexpected(added.error());
+  return ops::kNoOperand;
 }
 
 std::vector<ops::Operand> NodeUpgrade::node(std::string op_type, ops::Attributes attributes,

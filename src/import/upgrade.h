@@ -23,7 +23,7 @@ class NodeUpgrade final : public ops::UpgradeBuilder {
   // node that it built.
   Status apply(const ops::OpSchema& op, int since_version, int opset, ops::UpgradeNode& node);
 
-  // The failure of the first node() that failed.
+  // The failure of the first node() or constant() that failed.
   [[nodiscard]] const Status& status() const { return status_; }
 
   // Whether the value came from a node of this upgrade, so that it may take the name that the model
@@ -43,7 +43,7 @@ class NodeUpgrade final : public ops::UpgradeBuilder {
   std::string node_name_;
   ir::OriginId origin_;
   std::size_t first_new_value_;
-  Status status_;  // of the first node that failed; later ones do nothing
+  Status status_;  // of the first node or constant that failed; later ones do nothing
 };
 
 std::vector<ops::Operand> to_operands(const std::vector<ir::ValueId>& ids);

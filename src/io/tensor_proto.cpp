@@ -210,6 +210,11 @@ struct TensorHead {
 
 // Everything that can be wrong with a tensor before its elements are read.
 Result<TensorHead> check_head(const onnx::TensorProto& proto) {
+  if (proto.data_location() != onnx::TensorProto::DEFAULT &&
+      proto.data_location() != onnx::TensorProto::EXTERNAL) {
+    return fail(ErrorCode::kInvalidArgument,
+                "expected a known data location, found " + std::to_string(proto.data_location()));
+  }
   if (proto.data_location() == onnx::TensorProto::EXTERNAL) {
     return fail(ErrorCode::kFailedPrecondition,
                 "expected data inside of the tensor, found external data");
@@ -235,6 +240,14 @@ Result<TensorHead> check_head(const onnx::TensorProto& proto) {
 }
 
 }  // namespace
+
+std::string_view data_field_of(const onnx::TensorProto& proto) {
+  if (!proto.raw_data().empty()) return "raw_data";
+  for (const FieldUse& use : fields_of(proto)) {
+    if (use.size > 0) return use.name;
+  }
+  return {};
+}
 
 Result<Tensor> tensor_from_proto(const onnx::TensorProto& proto) {
   TESSERA_ASSIGN(TensorHead head, check_head(proto));

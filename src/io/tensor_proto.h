@@ -20,11 +20,14 @@ namespace tessera::io {
 // A tensor with inline data: raw_data, or the typed field of its data type. The result owns its
 // elements. Errors: data type undefined or not known; dims negative or too large; bytes or elements
 // that disagree with the dims ("expected 16 bytes for fp32[4], found 8"); the wrong field for the
-// data type, or several; data that is external, or a segment.
+// data type, or several; data that is external, at an unknown location, or a segment.
 Result<Tensor> tensor_from_proto(const onnx::TensorProto& proto);
 
 // The same; takes raw_data out of `proto` instead of copying it.
 Result<Tensor> tensor_from_proto(onnx::TensorProto&& proto);
+
+// The name of a field that holds elements in the message itself, "" where none does.
+std::string_view data_field_of(const onnx::TensorProto& proto);
 
 // Writes raw_data (string_data for strings). Replaces what `proto` held.
 void tensor_to_proto(const Tensor& tensor, std::string_view name, onnx::TensorProto& proto);

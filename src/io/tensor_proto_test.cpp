@@ -167,6 +167,8 @@ TEST(TensorProtoTest, Errors) {
   auto external = proto_of(DType::kFp32, {1});
   external.set_data_location(onnx::TensorProto::EXTERNAL);
   EXPECT_EQ(error_of(external), "expected data inside of the tensor, found external data");
+  external.set_data_location(7);
+  EXPECT_EQ(error_of(external), "expected a known data location, found 7");
   auto segment = proto_of(DType::kFp32, {1});
   segment.mutable_segment()->set_begin(0);
   EXPECT_EQ(error_of(segment), "tensors in segments are not supported");

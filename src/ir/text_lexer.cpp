@@ -6,6 +6,8 @@
 #include <bit>
 #include <charconv>
 
+#include "base/shown_text.h"
+
 namespace tessera::ir {
 namespace {
 
@@ -29,21 +31,6 @@ int hex_digit(char c) {
   return -1;
 }
 
-// Length of the UTF-8 sequence that starts at `text`, 0 where its bytes are none.
-std::size_t utf8_length(std::string_view text) {
-  const auto lead = static_cast<unsigned char>(text.front());
-  const std::size_t length = lead < 0x80                   ? 1
-                             : lead >= 0xc2 && lead < 0xe0 ? 2
-                             : lead >= 0xe0 && lead < 0xf0 ? 3
-                             : lead >= 0xf0 && lead < 0xf5 ? 4
-                                                           : 0;
-  if (length == 0 || text.size() < length) return 0;
-  for (std::size_t i = 1; i < length; ++i) {
-    if ((static_cast<unsigned char>(text[i]) & 0xc0U) != 0x80U) return 0;
-  }
-  return length;
-}
-
 std::string found_text(const Token& token) {
   switch (token.kind) {
     case Token::Kind::kEnd: return "the end of the text";
@@ -59,18 +46,10 @@ std::string found_text(const Token& token) {
 std::string quoted(std::string_view text) {
   std::string result = "\"";
   while (!text.empty()) {
-    const std::size_t length = utf8_length(text);
-    const char c = text.front();
-    if (length > 1) {
-      result += text.substr(0, length);
-    } else if (c == '"' || c == '\\') {
-      result += '\\';
-      result += c;
-    } else if (length == 0 || static_cast<unsigned char>(c) < 0x20 || c == 0x7f) {
-      result += fmt::format("\\x{:02x}", static_cast<unsigned char>(c));
-    } else {
-      result += c;
-    }
+    const std::size_t length = visible_length(text);
+    if (length == 0) append_hex(text.front(), result);
+    if (text.front() == '"' || text.front() == '\\') result += '\\';
+    result += text.substr(0, length);
     text.remove_prefix(std::max<std::size_t>(length, 1));
   }
   return result + "\"";

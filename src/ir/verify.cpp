@@ -102,35 +102,36 @@ std::vector<bool> live_values(const Graph& graph) {
   return live;
 }
 
-Status verify_value(const Graph& graph, const Value& value, const SymbolTable& symbols) {
+Status verify_value(const Graph& graph, const Value& value, const std::set<ValueId>& inputs,
+                    const SymbolTable& symbols) {
   TESSERA_TRY(verify_type(value.type, symbols));
   TESSERA_TRY(verify_known(value, symbols));
   switch (value.kind) {
     case ValueKind::kConstant: return verify_constant(value);
     case ValueKind::kNodeOutput: return verify_produced(graph, value);
     case ValueKind::kInput:
-      if (std::find(graph.inputs.begin(), graph.inputs.end(), value.id) == graph.inputs.end()) {
-        return invalid("is an input, but the graph does not list it");
-      }
+      if (!inputs.contains(value.id)) return invalid("is an input, but the graph does not list it");
   }
   return {};
 }
 
 Status verify_values(const Graph& graph, const SymbolTable& symbols) {
   const std::vector<bool> live = live_values(graph);
+  const std::set<ValueId> inputs(graph.inputs.begin(), graph.inputs.end());
   Scope names;
   for (ValueId id = 0; id < graph.value_count(); ++id) {
     if (!live[id]) continue;
     const Value& value = graph.value(id);
     if (!names.insert(value.name).second)
       return invalid("value name '{}' is used twice", value.name);
-    TESSERA_TRY_IN(verify_value(graph, value, symbols), fmt::format("value '{}'", value.name));
+    TESSERA_TRY_IN(verify_value(graph, value, inputs, symbols),
+                   fmt::format("value '{}'", value.name));
   }
-  std::set<ValueId> inputs;
+  std::set<ValueId> listed;
   for (const ValueId id : graph.inputs) {
     if (graph.value(id).kind != ValueKind::kInput)
       return invalid("input '{}' is not of kind input", graph.value(id).name);
-    if (!inputs.insert(id).second)
+    if (!listed.insert(id).second)
       return invalid("input '{}' is listed twice", graph.value(id).name);
   }
   return {};

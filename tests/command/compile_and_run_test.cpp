@@ -266,5 +266,22 @@ TEST_F(CompileAndRun, StagesAreDumped) {
   EXPECT_THAT(inspect.out, HasSubstr("operator Relu 1\n"));
 }
 
+TEST_F(CompileAndRun, InspectShowsNamesThatTerminalsWouldObey) {
+  OnnxModel model;
+  const std::string name = "a\nb\x1b[2J\xff";
+  set_value(*model.graph().add_input(), name, kFloat, OnnxDims(1000, "n"));
+  model.node("Relu", {name}, {"y"}, "r\n");
+  model.output("y");
+  folder_.write("m.onnx", model.serialize());
+  EXPECT_THAT(
+      must({"inspect", "m.onnx"}).out,
+      HasSubstr("input 'a\\x0ab\\x1b[2J\\xff' fp32[n, n, n, n, n, n, n, n, n, n, n, n, n, n, "
+                "n, n, ... (984 more)]\n"));
+  const std::string json = must({"inspect", "m.onnx", "--json"}).out;
+  EXPECT_THAT(json, HasSubstr(R"("name":"a\nb\u001b[2J)"
+                              "\xef\xbf\xbd\""));
+  EXPECT_EQ(json.find("more)"), std::string::npos) << "JSON holds all of it";
+}
+
 }  // namespace
 }  // namespace tessera::testing

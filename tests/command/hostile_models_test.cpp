@@ -149,6 +149,21 @@ std::string nested_loops(int depth) {
   return model.serialize();
 }
 
+// Inputs of `rank` symbols of their own, and an initializer for each.
+std::string idle_values(int count, int rank) {
+  OnnxModel model = relu_model();
+  for (int i = 0; i < count; ++i) {
+    const std::string name = std::to_string(i);
+    auto& input = *model.graph().add_input();
+    testing::set_value(input, "i" + name, kFloat, {});
+    for (int axis = 0; axis < rank; ++axis)
+      input.mutable_type()->mutable_tensor_type()->mutable_shape()->add_dim()->set_dim_param(
+          name + "_" + std::to_string(axis));
+    model.ints("w" + name, {}, {i});
+  }
+  return model.serialize();
+}
+
 class HostileModels : public ::testing::Test {
  protected:
   void SetUp() override {
@@ -165,6 +180,11 @@ class HostileModels : public ::testing::Test {
     EXPECT_LE(result.peak_rss_bytes, 20 * bytes.size() + 64 * kMiB)
         << bytes.size() << " bytes: " << result.err.substr(0, 300);
     EXPECT_FALSE(std::filesystem::exists(folder_ / "out"));
+    for (const char* form : {"--json", "--"}) {
+      const auto inspected = testing::run_command({"inspect", form, path.string()});
+      EXPECT_LE(inspected.peak_rss_bytes, 20 * bytes.size() + 64 * kMiB)
+          << bytes.size() << " bytes, inspect " << form << ": " << inspected.err.substr(0, 300);
+    }
     return result;
   }
 
@@ -215,6 +235,13 @@ TEST_F(HostileModels, ManySmallNodes) {
 TEST_F(HostileModels, ManySizesForEachNode) {
   const testing::OnnxDims dims(60, "n");
   check(chain(50'000, dims));
+}
+
+TEST_F(HostileModels, ValuesThatNobodyReads) {
+  expect_imported(idle_values(10'000, 2));
+  for (const int count : {25'000, 60'000}) {
+    for (const int rank : {0, 3}) check(idle_values(count, rank));
+  }
 }
 
 TEST_F(HostileModels, SizesThatGrow) {

@@ -91,8 +91,7 @@ class Mutator {
       case 1: return attribute.add_ints(pick(40) - 20);
       case 2: return attribute.mutable_ints()->Clear();
       case 3: return attribute.set_s("nonsense");
-      default:
-        return attribute.set_type(static_cast<onnx::AttributeProto::AttributeType>(pick(10)));
+      default: return attribute.set_type(pick(17));
     }
   }
 

@@ -132,7 +132,7 @@ class OnnxNode {
   onnx::AttributeProto& add(const std::string& name, int type) {
     auto& attribute = *node_.add_attribute();
     attribute.set_name(name);
-    attribute.set_type(static_cast<onnx::AttributeProto::AttributeType>(type));
+    attribute.set_type(type);
     return attribute;
   }
   onnx::NodeProto& proto() { return node_; }
