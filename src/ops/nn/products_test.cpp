@@ -176,6 +176,30 @@ TEST(QuantizeLinear, RoundsHalfToEvenAndSaturates) {
   EXPECT_THAT(y[0].span<std::uint8_t>(), ::testing::ElementsAre(128, 128, 130, 130, 255, 0));
 }
 
+// 1293 / 5 is 258.6, which is 258.5 in fp16; in bf16 1293 is 1296, and the quotient 260.
+TEST(QuantizeLinear, DividesInThePrecisionOfTheScaleOrAsAsked) {
+  const auto as = [](const Tensor& x, DType dtype) {
+    return run_op("Cast", attributes({{"to", static_cast<std::int64_t>(dtype)}}), {x}).value()[0];
+  };
+  const auto quantised = [&](DType x, DType scale, std::int64_t precision) {
+    const Tensor zero = Tensor::of<std::int16_t>(DType::kInt16, {}, std::vector<std::int16_t>{0});
+    return run_op("QuantizeLinear", attributes({{"precision", precision}}),
+                  {as(floats({1}, {1293}), x), as(floats({}, {5}), scale), zero})
+        .value()[0]
+        .span<std::int16_t>()[0];
+  };
+  EXPECT_EQ(quantised(DType::kFp32, DType::kFp32, 0), 259);
+  EXPECT_EQ(quantised(DType::kFp32, DType::kFp16, 0), 258);
+  EXPECT_EQ(quantised(DType::kFp16, DType::kFp16, 0), 258);
+  EXPECT_EQ(quantised(DType::kFp32, DType::kBf16, 0), 260);
+  EXPECT_EQ(quantised(DType::kInt32, DType::kInt32, 0), 259);
+  EXPECT_EQ(quantised(DType::kFp32, DType::kFp8E8M0, 0), 162);  // by 8, to which 5 is rounded
+  EXPECT_EQ(quantised(DType::kFp16, DType::kFp16, 1), 259);
+  EXPECT_EQ(quantised(DType::kFp16, DType::kFp16, 11), 259);
+  EXPECT_EQ(quantised(DType::kFp32, DType::kFp32, 10), 258);
+  EXPECT_EQ(quantised(DType::kFp32, DType::kFp32, 16), 260);
+}
+
 TEST(QuantizeLinear, NanIsTheZeroPoint) {
   const auto y = run_op("QuantizeLinear", {},
                         {floats({2}, {NAN, 4}), floats({}, {2}),
@@ -214,6 +238,10 @@ TEST(QuantizeErrors, NameTheParameter) {
   EXPECT_EQ(infer_text("QuantizeLinear", attributes({{"output_dtype", std::int64_t{3}}}),
                        {"fp32[2, 3]", "fp32[]", "uint8[]"}),
             "QuantizeLinear: output_dtype: expected uint8 as the zero point has, found int8");
+  EXPECT_EQ(infer_text("QuantizeLinear", attributes({{"precision", std::int64_t{3}}}),
+                       {"fp32[2, 3]", "fp32[]", "uint8[]"}),
+            "QuantizeLinear: precision: expected 1 (fp32), 10 (fp16), 11 (fp64) or 16 (bf16), "
+            "found 3");
   EXPECT_EQ(infer_text("DequantizeLinear", attributes({{"output_dtype", std::int64_t{7}}}),
                        {"int8[2, 3]", "fp32[]"}),
             "DequantizeLinear: output_dtype: expected a dtype that the operator gives, found 7");

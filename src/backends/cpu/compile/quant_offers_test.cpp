@@ -375,6 +375,32 @@ TEST(QuantizeLinear, OfConstants) {
   EXPECT_EQ(bias.check(kExact), 1U);
 }
 
+// Alone, behind a product, and where bytes would be moved as they are.
+TEST(QuantizeLinear, OtherPrecisionsAreRefused) {
+  const std::string refusal =
+      "QuantizeLinear: attribute 'precision': expected 0 or 1 (fp32), found 10";
+  const auto quantize = [](QuantBench& bench, ir::ValueId x, std::int64_t precision) {
+    bench.output(bench.op("QuantizeLinear", {x, bench.number(0.3F), bench.zero(DType::kInt8, 9)},
+                          attributes({{"precision", precision}})));
+  };
+  QuantBench alone;
+  quantize(alone, alone.input("x", to_shape({4})), 10);
+  EXPECT_EQ(alone.offers({}).refusal, refusal);
+  QuantBench same;
+  quantize(same, same.input("x", to_shape({4})), 1);
+  EXPECT_EQ(same.check(kExact), 1U);
+
+  QuantBench product;
+  const auto x = product.source(to_shape({2, 16}), DType::kInt8, 0.3F, 9);
+  quantize(product, product.op("MatMul", {x, product.weights({16, 8}, 0.25F)}), 10);
+  EXPECT_THAT(product.offers({}).refusal, HasSubstr(refusal));
+
+  QuantBench moved;
+  const auto bytes = moved.source(to_shape({2, 3}), DType::kInt8, 0.3F, 9);
+  quantize(moved, moved.op("Transpose", {bytes}, attributes({{"perm", Ints{1, 0}}})), 10);
+  EXPECT_TRUE(moved.offers({}).candidates.empty());
+}
+
 TEST(QuantizeLinear, OtherDtypesAreRefused) {
   QuantBench bench;
   const auto zero = bench.single("z", DType::kInt16, std::int16_t{0});
