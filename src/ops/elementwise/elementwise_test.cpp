@@ -180,6 +180,22 @@ TEST(Activation, ShrinkCutsIntegersAndWrapsAround) {
   EXPECT_EQ(shrunk({127}, -1.5F), (std::vector<std::int8_t>{-128}));
 }
 
+TEST(Activation, IntegersWrapAround) {
+  const auto lowest = std::numeric_limits<std::int64_t>::min();
+  EXPECT_EQ(values<std::int64_t>(run_op("PRelu", {int64s({lowest, -3}), int64s({-1, lowest})})),
+            (std::vector<std::int64_t>{lowest, lowest}));
+  EXPECT_EQ(values<std::int8_t>(run_op("PRelu", {tensor<std::int8_t>({2}, {-100, -128}),
+                                                 tensor<std::int8_t>({2}, {2, -1})})),
+            (std::vector<std::int8_t>{56, -128}));
+  const auto shrunk = [&](float bias) {
+    return values<std::int64_t>(
+        run_op("Shrink", {int64s({5, -5})}, {{"bias", bias}, {"lambd", 1.0F}}));
+  };
+  EXPECT_EQ(shrunk(1e30F),
+            (std::vector<std::int64_t>{lowest, std::numeric_limits<std::int64_t>::max()}));
+  EXPECT_EQ(shrunk(kNan), (std::vector<std::int64_t>{0, 0}));
+}
+
 TEST(Activation, PReluRefusesASlopeThatWidens) {
   EXPECT_EQ(op_error("PRelu", {floats({1}), floats({1, 2})}),
             "PRelu: slope [2] does not broadcast to [1]");

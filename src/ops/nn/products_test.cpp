@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <limits>
 
 #include "ops/nn/nn_test_util.h"
 
@@ -64,6 +65,21 @@ TEST(MatMul, WrapsIntegersAround) {
           .value();
   EXPECT_EQ(wide[0].span<std::int64_t>()[0],
             (std::int64_t{1} << 53) + 1);  // a double could not hold it
+}
+
+TEST(Gemm, WrapsIntegersAround) {
+  const auto product = [](const Attributes& attrs, std::int32_t a, std::int32_t c) {
+    const auto one = [](std::int32_t value) {
+      return bytes<std::int32_t>(DType::kInt32, {1, 1}, {value});
+    };
+    return run_op("Gemm", attrs, {one(a), one(2), one(c)}).value()[0].span<std::int32_t>()[0];
+  };
+  constexpr std::int32_t kLowest = std::numeric_limits<std::int32_t>::min();
+  EXPECT_EQ(product({}, 1 << 30, 0), kLowest);
+  EXPECT_EQ(product({}, 0, kLowest), kLowest);
+  EXPECT_EQ(product({}, 1 << 30, -1), std::numeric_limits<std::int32_t>::max());
+  EXPECT_EQ(product(attributes({{"alpha", 2.0F}}), 1 << 29, 1), kLowest + 1);
+  EXPECT_EQ(product(attributes({{"beta", 1e30F}}), 0, 1), -1) << "saturated in 64 bits first";
 }
 
 TEST(Products, OfIntegersWrapAndAreCut) {
@@ -248,6 +264,17 @@ TEST(QuantizeErrors, NameTheParameter) {
   EXPECT_EQ(infer_text("DequantizeLinear", attributes({{"block_size", std::int64_t{2}}}),
                        {"int8[2, 5]", "fp32[2, 2]"}),
             "DequantizeLinear: size 1 of scale: expected 3 (for blocks of 2), found 2");
+}
+
+// An infinite scale leaves no quotient but 0 and NaN, which both become the zero point.
+TEST(DynamicQuantizeLinear, OfAnInfiniteRangeIsZero) {
+  constexpr float kInf = std::numeric_limits<float>::infinity();
+  for (const auto& x : {std::vector<float>{kInf, -1, 1}, {-kInf, -1, 1}, {kInf, -kInf, 0}}) {
+    const auto y = run_op("DynamicQuantizeLinear", {}, {floats({3}, x)}, 3).value();
+    EXPECT_EQ(to_vector(y[1])[0], kInf);
+    EXPECT_EQ(y[2].span<std::uint8_t>()[0], 0);
+    EXPECT_THAT(y[0].span<std::uint8_t>(), ::testing::ElementsAre(0, 0, 0));
+  }
 }
 
 TEST(DynamicQuantizeLinear, MapsTheRangeToBytes) {

@@ -1,6 +1,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <limits>
+
 #include "backends/cpu/compile/kernel_check.h"
 #include "testing/random.h"
 
@@ -399,6 +401,18 @@ TEST(QuantizeLinear, OtherPrecisionsAreRefused) {
   const auto bytes = moved.source(to_shape({2, 3}), DType::kInt8, 0.3F, 9);
   quantize(moved, moved.op("Transpose", {bytes}, attributes({{"perm", Ints{1, 0}}})), 10);
   EXPECT_TRUE(moved.offers({}).candidates.empty());
+}
+
+TEST(DynamicQuantizeLinear, RangesThatAreNotFinite) {
+  using Limits = std::numeric_limits<float>;
+  for (const float middle : {0.0F, Limits::infinity(), -Limits::infinity(), Limits::quiet_NaN()}) {
+    QuantBench bench;
+    bench.middle = middle;
+    for (const ir::ValueId y :
+         bench.node("DynamicQuantizeLinear", {bench.input("x", to_shape({5, 7}))}, {}, 3))
+      bench.output(y);
+    EXPECT_EQ(bench.check(kExact), 1U) << middle;
+  }
 }
 
 TEST(QuantizeLinear, OtherDtypesAreRefused) {
