@@ -42,10 +42,11 @@ struct RunArguments {
 };
 
 Status write_output(const RunArguments& arguments, const std::filesystem::path& folder,
-                    std::size_t index, const NamedValues::value_type& output) {
+                    std::size_t index, const NamedValues::value_type& output,
+                    const ValueType& type) {
   const auto& [name, value] = output;
   if (arguments.output_format == "pb")
-    return io::write_value_pb(folder / fmt::format("output_{}.pb", index), value, name);
+    return io::write_value_pb(folder / fmt::format("output_{}.pb", index), value, type, name);
   io::NamedTensors tensors;
   append_tensors(fmt::format("output_{}", index), value, tensors);
   for (const auto& [file, tensor] : tensors)
@@ -53,7 +54,8 @@ Status write_output(const RunArguments& arguments, const std::filesystem::path& 
   return {};
 }
 
-Status write_outputs(const RunArguments& arguments, const NamedValues& outputs) {
+Status write_outputs(const RunArguments& arguments, const artefact::MethodImage& method,
+                     const NamedValues& outputs) {
   if (!arguments.outputs.empty())
     TESSERA_TRY(io::write_npz(arguments.outputs, tensors_of(outputs)));
   if (arguments.output_dir.empty()) return {};
@@ -66,7 +68,7 @@ Status write_outputs(const RunArguments& arguments, const NamedValues& outputs) 
   if (arguments.output_format == "npz")
     return io::write_npz(folder / "outputs.npz", tensors_of(outputs));
   for (std::size_t i = 0; i < outputs.size(); ++i)
-    TESSERA_TRY(write_output(arguments, folder, i, outputs[i]));
+    TESSERA_TRY(write_output(arguments, folder, i, outputs[i], method.outputs[i].type));
   return {};
 }
 
@@ -153,7 +155,7 @@ Status run_run(const RunArguments& arguments) {
     if (options.cancel.stop_requested()) return fail(ErrorCode::kCancelled, "stopped");
   }
   TESSERA_ASSIGN(const auto outputs, copy_outputs(*executor));
-  TESSERA_TRY(write_outputs(arguments, outputs));
+  TESSERA_TRY(write_outputs(arguments, runnable.program->method(), outputs));
   if (traced) TESSERA_TRY(finish_trace(arguments, *executor, runnable.report));
   if (!arguments.compare.empty()) TESSERA_TRY(compare_with_reference(arguments, inputs, outputs));
   if (arguments.flags->json) {

@@ -44,11 +44,11 @@ Result<Tensor> draw(const artefact::InterfaceDecl& input, const SymbolBindings& 
   });
 }
 
-// A file of ONNX's messages does not say which kind of value it holds: the program does.
-ValueType::Kind kind_of(const artefact::MethodImage& method, const std::string& name) {
+// A file of ONNX's messages does not say what type of value it holds: the program does.
+ValueType type_of(const artefact::MethodImage& method, const std::string& name) {
   const auto found =
       std::ranges::find_if(method.inputs, [&](const auto& decl) { return decl.name == name; });
-  return found == method.inputs.end() ? ValueType::Kind::kTensor : found->type.kind;
+  return found == method.inputs.end() ? ValueType() : found->type;
 }
 
 Status read_input_file(const artefact::MethodImage& method, const std::string& word,
@@ -62,7 +62,7 @@ Status read_input_file(const artefact::MethodImage& method, const std::string& w
   const std::string name = word.substr(0, at);
   const std::string path = word.substr(at + 1);
   if (path.ends_with(".pb")) {
-    TESSERA_ASSIGN(RunValue value, io::read_value_pb(path, kind_of(method, name)));
+    TESSERA_ASSIGN(RunValue value, io::read_value_pb(path, type_of(method, name)));
     inputs.emplace_back(name, std::move(value));
     return {};
   }

@@ -32,16 +32,14 @@ std::string_view data_field_of(const onnx::TensorProto& proto);
 // Writes raw_data (string_data for strings). Replaces what `proto` held.
 void tensor_to_proto(const Tensor& tensor, std::string_view name, onnx::TensorProto& proto);
 
-Result<RunValue> sequence_from_proto(onnx::SequenceProto&& proto);
-Result<RunValue> optional_from_proto(onnx::OptionalProto&& proto);
-
-// Files with one message. The bytes do not say which: `kind` is that of the type in the model.
-// Errors name the path: a message of another kind as far as it shows, sparse tensors.
+// Files with one message. The bytes do not say which, nor what a sequence or a map without elements
+// would hold: `type` is that in the model. Errors name the path: a message of another kind as far
+// as it shows, sparse tensors.
 Result<Tensor> read_tensor_pb(const std::filesystem::path& path);
-Result<RunValue> read_value_pb(const std::filesystem::path& path, ValueType::Kind kind);
+Result<RunValue> read_value_pb(const std::filesystem::path& path, const ValueType& type);
 Status write_tensor_pb(const std::filesystem::path& path, const Tensor& tensor,
                        std::string_view name);
 Status write_value_pb(const std::filesystem::path& path, const RunValue& value,
-                      std::string_view name);
+                      const ValueType& type, std::string_view name);
 
 }  // namespace tessera::io

@@ -201,6 +201,17 @@ bool same(const RunValue& a, const RunValue& b) {
   return true;
 }
 
+// The type as far as the value shows it: what an empty one could hold is left open.
+ValueType type_of(const RunValue& value) {
+  ValueType type;
+  type.kind = value.kind;
+  if (value.kind == Kind::kMap)
+    return ValueType::map(value.elements[0].tensor.dtype(), value.elements[1].tensor.dtype());
+  if (!value.elements.empty())
+    type.element = std::make_shared<ValueType>(type_of(value.elements[0]));
+  return type;
+}
+
 TEST(ValueFileTest, RoundTrips) {
   const testing::TempDir dir;
   const auto path = dir / "v.pb";
@@ -226,8 +237,9 @@ TEST(ValueFileTest, RoundTrips) {
       {Kind::kSequence, {}, {names, numbers}},
       {Kind::kOptional, {}, {names}}};
   for (const RunValue& value : values) {
-    ASSERT_TRUE(write_value_pb(path, value, "v").has_value());
-    const auto back = read_value_pb(path, value.kind);
+    const ValueType type = type_of(value);
+    ASSERT_TRUE(write_value_pb(path, value, type, "v").has_value());
+    const auto back = read_value_pb(path, type);
     ASSERT_TRUE(back.has_value()) << back.error().to_string();
     EXPECT_TRUE(same(*back, value));
   }
@@ -235,10 +247,64 @@ TEST(ValueFileTest, RoundTrips) {
   EXPECT_TRUE(read_tensor_pb(path)->equals(a.tensor));
 }
 
+// The declared type says what those hold that hold nothing.
+TEST(ValueFileTest, RoundTripsWhatIsEmpty) {
+  const testing::TempDir dir;
+  const auto path = dir / "v.pb";
+  const ValueType map = ValueType::map(DType::kInt64, DType::kFp64);
+  const RunValue none = RunValue::map(tensor_of<std::int64_t>(DType::kInt64, {0}, {}),
+                                      tensor_of<double>(DType::kFp64, {0}, {}));
+  const RunValue texts = RunValue::map(tensor_of<std::string>(DType::kString, {0}, {}),
+                                       tensor_of<std::string>(DType::kString, {0}, {}));
+  const std::pair<ValueType, RunValue> cases[] = {
+      {map, none},
+      {ValueType::map(DType::kString, DType::kString), texts},
+      {ValueType::sequence(map), {Kind::kSequence, {}, {none}}},
+      {ValueType::sequence(map), {Kind::kSequence, {}, {}}},
+      {ValueType::optional(map), {Kind::kOptional, {}, {none}}},
+      {ValueType::sequence(ValueType::sequence(map)),
+       {Kind::kSequence, {}, {{Kind::kSequence, {}, {}}}}},
+      {ValueType::sequence(ValueType::optional(map)),
+       {Kind::kSequence, {}, {{Kind::kOptional, {}, {none}}}}}};
+  for (const auto& [type, value] : cases) {
+    SCOPED_TRACE(type.to_string());
+    ASSERT_TRUE(write_value_pb(path, value, type, "v").has_value());
+    const auto back = read_value_pb(path, type);
+    ASSERT_TRUE(back.has_value()) << back.error().to_string();
+    EXPECT_TRUE(same(*back, value));
+    EXPECT_EQ(type_mismatch(type, *back), "");
+  }
+}
+
+TEST(ValueFileTest, AnEmptySequenceNamesTheKindOfItsElements) {
+  const testing::TempDir dir;
+  const auto path = dir / "v.pb";
+  const RunValue empty{Kind::kSequence, {}, {}};
+  const auto kind_of = [&](const ValueType& element, const RunValue& value) {
+    EXPECT_TRUE(write_value_pb(path, value, ValueType::sequence(element), "v").has_value());
+    onnx::SequenceProto proto;
+    EXPECT_TRUE(proto.ParseFromString(testing::read_bytes(path)));
+    return proto.sequence_values_size() > 0 ? proto.sequence_values(0).elem_type()
+                                            : proto.elem_type();
+  };
+  const ValueType tensor = ValueType::tensor(DType::kFp32, std::nullopt);
+  const ValueType map = ValueType::map(DType::kInt64, DType::kFp32);
+  EXPECT_EQ(kind_of(tensor, empty), onnx::SequenceProto::TENSOR);
+  EXPECT_EQ(kind_of(map, empty), onnx::SequenceProto::MAP);
+  EXPECT_EQ(kind_of(ValueType::sequence(tensor), empty), onnx::SequenceProto::SEQUENCE);
+  EXPECT_EQ(kind_of(ValueType::optional(tensor), empty), onnx::SequenceProto::OPTIONAL);
+  EXPECT_EQ(kind_of(ValueType::sequence(map), {Kind::kSequence, {}, {empty}}),
+            onnx::SequenceProto::MAP);
+}
+
 TEST(ValueFileTest, ErrorsNameThePathAndTheElement) {
   const testing::TempDir dir;
   const auto path = dir.write("v.pb", "\x0A\x7F");
-  const auto error = [&](Kind kind) { return read_value_pb(path, kind).error().to_string(); };
+  const auto error = [&](Kind kind) {
+    ValueType type;
+    type.kind = kind;
+    return read_value_pb(path, type).error().to_string();
+  };
   EXPECT_EQ(error(Kind::kTensor),
             path.string() + ": the file does not hold a whole TensorProto message");
   EXPECT_EQ(error(Kind::kSequence),
@@ -274,7 +340,8 @@ TEST(ValueFileTest, SaysWhatIsWrongWithAMap) {
   onnx::MapProto map;
   const auto error = [&] {
     const auto path = dir.write("m.pb", map.SerializeAsString());
-    const std::string text = read_value_pb(path, Kind::kMap).error().to_string();
+    const std::string text =
+        read_value_pb(path, ValueType::map(DType::kInt64, DType::kFp32)).error().to_string();
     const std::string prefix = path.string() + ": ";
     EXPECT_TRUE(text.starts_with(prefix)) << text;
     return text.substr(prefix.size());
@@ -295,7 +362,7 @@ TEST(ValueFileTest, SaysWhatIsWrongWithAMap) {
   onnx::SequenceProto sequence;
   *sequence.add_map_values() = map;
   const auto path = dir.write("s.pb", sequence.SerializeAsString());
-  EXPECT_EQ(read_value_pb(path, Kind::kSequence).error().to_string(),
+  EXPECT_EQ(read_value_pb(path, ValueType::sequence(ValueType())).error().to_string(),
             path.string() +
                 ": element 0: expected single elements of one type as the values of a "
                 "map, found another value at 0");

@@ -72,8 +72,13 @@ Result<RunValue> value_from_tensor(onnx::TensorProto&& proto) {
   return RunValue::of(std::move(tensor));
 }
 
-void to_proto(const RunValue& value, onnx::SequenceProto& proto);
-void to_proto(const RunValue& value, onnx::OptionalProto& proto);
+// The type of the elements, where the declared one is of that kind and has one.
+const ValueType* element_type(const ValueType* type, Kind kind) {
+  return type != nullptr && type->kind == kind ? type->element.get() : nullptr;
+}
+
+void to_proto(const RunValue& value, const ValueType* type, onnx::SequenceProto& proto);
+void to_proto(const RunValue& value, const ValueType* type, onnx::OptionalProto& proto);
 
 // One message for each value, as ONNX's own writer has it.
 void to_proto(const RunValue& value, onnx::MapProto& proto) {
@@ -96,8 +101,11 @@ void to_proto(const RunValue& value, onnx::MapProto& proto) {
   }
 }
 
-void to_proto(const RunValue& value, onnx::SequenceProto& proto) {
-  const Kind kind = value.elements.empty() ? Kind::kTensor : value.elements.front().kind;
+void to_proto(const RunValue& value, const ValueType* type, onnx::SequenceProto& proto) {
+  const ValueType* declared = element_type(type, Kind::kSequence);
+  const Kind kind = !value.elements.empty() ? value.elements.front().kind
+                    : declared != nullptr   ? declared->kind
+                                            : Kind::kTensor;
   proto.set_elem_type(kind == Kind::kTensor     ? onnx::SequenceProto::TENSOR
                       : kind == Kind::kSequence ? onnx::SequenceProto::SEQUENCE
                       : kind == Kind::kMap      ? onnx::SequenceProto::MAP
@@ -106,34 +114,38 @@ void to_proto(const RunValue& value, onnx::SequenceProto& proto) {
     TESSERA_CHECK(element.kind == kind);
     switch (kind) {
       case Kind::kTensor: tensor_to_proto(element.tensor, "", *proto.add_tensor_values()); break;
-      case Kind::kSequence: to_proto(element, *proto.add_sequence_values()); break;
-      case Kind::kOptional: to_proto(element, *proto.add_optional_values()); break;
+      case Kind::kSequence: to_proto(element, declared, *proto.add_sequence_values()); break;
+      case Kind::kOptional: to_proto(element, declared, *proto.add_optional_values()); break;
       case Kind::kMap: to_proto(element, *proto.add_map_values()); break;
     }
   }
 }
 
-void to_proto(const RunValue& value, onnx::OptionalProto& proto) {
+void to_proto(const RunValue& value, const ValueType* type, onnx::OptionalProto& proto) {
   if (value.elements.empty()) {
     proto.set_elem_type(onnx::OptionalProto::UNDEFINED);
     return;
   }
   const RunValue& element = value.elements.front();
+  const ValueType* declared = element_type(type, Kind::kOptional);
   switch (element.kind) {
     case Kind::kTensor:
       proto.set_elem_type(onnx::OptionalProto::TENSOR);
       return tensor_to_proto(element.tensor, "", *proto.mutable_tensor_value());
     case Kind::kSequence:
       proto.set_elem_type(onnx::OptionalProto::SEQUENCE);
-      return to_proto(element, *proto.mutable_sequence_value());
+      return to_proto(element, declared, *proto.mutable_sequence_value());
     case Kind::kOptional:
       proto.set_elem_type(onnx::OptionalProto::OPTIONAL);
-      return to_proto(element, *proto.mutable_optional_value());
+      return to_proto(element, declared, *proto.mutable_optional_value());
     case Kind::kMap:
       proto.set_elem_type(onnx::OptionalProto::MAP);
       return to_proto(element, *proto.mutable_map_value());
   }
 }
+
+Result<RunValue> sequence_from_proto(onnx::SequenceProto&& proto, const ValueType* type);
+Result<RunValue> optional_from_proto(onnx::OptionalProto&& proto, const ValueType* type);
 
 Result<Tensor> keys_from_proto(const onnx::MapProto& proto) {
   const auto key_type = static_cast<DType>(proto.key_type());
@@ -152,15 +164,16 @@ Result<Tensor> keys_from_proto(const onnx::MapProto& proto) {
   return narrow;
 }
 
-// One tensor of one element for each key: side by side.
-Result<Tensor> values_from_proto(onnx::SequenceProto&& proto, std::int64_t count) {
-  TESSERA_ASSIGN(const RunValue list, sequence_from_proto(std::move(proto)));
+// One tensor of one element for each key: side by side. Where there are none, only the declared
+// type says what they would be.
+Result<Tensor> values_from_proto(onnx::SequenceProto&& proto, std::int64_t count, DType declared) {
+  TESSERA_ASSIGN(const RunValue list, sequence_from_proto(std::move(proto), nullptr));
   const auto found = static_cast<std::int64_t>(list.elements.size());
   if (found != count)
     return fail(
         ErrorCode::kInvalidArgument,
         "expected " + std::to_string(count) + " values of a map, found " + std::to_string(found));
-  const DType dtype = found == 0 ? DType::kFp32 : list.elements[0].tensor.dtype();
+  const DType dtype = found == 0 ? declared : list.elements[0].tensor.dtype();
   TESSERA_ASSIGN(Tensor values, Tensor::zeros(dtype, {count}));
   for (std::int64_t i = 0; i < count; ++i) {
     const RunValue& element = list.elements[static_cast<std::size_t>(i)];
@@ -183,30 +196,69 @@ Result<Tensor> values_from_proto(onnx::SequenceProto&& proto, std::int64_t count
   return values;
 }
 
-Result<RunValue> map_from_proto(onnx::MapProto&& proto) {
+Result<RunValue> map_from_proto(onnx::MapProto&& proto, const ValueType* type) {
+  const ValueType* value = element_type(type, Kind::kMap);
   TESSERA_ASSIGN(Tensor keys, keys_from_proto(proto));
-  TESSERA_ASSIGN(Tensor values,
-                 values_from_proto(std::move(*proto.mutable_values()), keys.numel()));
+  TESSERA_ASSIGN(Tensor values, values_from_proto(std::move(*proto.mutable_values()), keys.numel(),
+                                                  value == nullptr ? DType::kFp32 : value->dtype));
   return RunValue::map(std::move(keys), std::move(values));
 }
 
-Result<RunValue> parse_value(std::span<const std::byte> bytes, Kind kind) {
-  switch (kind) {
+Result<RunValue> sequence_from_proto(onnx::SequenceProto&& proto, const ValueType* type) {
+  if (proto.sparse_tensor_values_size() != 0) return unsupported_sparse();
+  const ValueType* declared = element_type(type, Kind::kSequence);
+  const auto typed = [declared](auto convert) {
+    return [declared, convert](auto&& element) { return convert(std::move(element), declared); };
+  };
+  RunValue sequence = RunValue::sequence({});
+  TESSERA_TRY(append_elements(*proto.mutable_tensor_values(), sequence, value_from_tensor));
+  TESSERA_TRY(
+      append_elements(*proto.mutable_sequence_values(), sequence, typed(sequence_from_proto)));
+  TESSERA_TRY(
+      append_elements(*proto.mutable_optional_values(), sequence, typed(optional_from_proto)));
+  TESSERA_TRY(append_elements(*proto.mutable_map_values(), sequence, typed(map_from_proto)));
+  return sequence;
+}
+
+Result<RunValue> optional_from_proto(onnx::OptionalProto&& proto, const ValueType* type) {
+  if (proto.has_sparse_tensor_value()) return unsupported_sparse();
+  const ValueType* declared = element_type(type, Kind::kOptional);
+  RunValue optional = RunValue::optional({});
+  if (proto.has_tensor_value()) {
+    TESSERA_ASSIGN(auto element, value_from_tensor(std::move(*proto.mutable_tensor_value())));
+    optional.elements.push_back(std::move(element));
+  } else if (proto.has_sequence_value()) {
+    TESSERA_ASSIGN(auto element,
+                   sequence_from_proto(std::move(*proto.mutable_sequence_value()), declared));
+    optional.elements.push_back(std::move(element));
+  } else if (proto.has_optional_value()) {
+    TESSERA_ASSIGN(auto element,
+                   optional_from_proto(std::move(*proto.mutable_optional_value()), declared));
+    optional.elements.push_back(std::move(element));
+  } else if (proto.has_map_value()) {
+    TESSERA_ASSIGN(auto element, map_from_proto(std::move(*proto.mutable_map_value()), declared));
+    optional.elements.push_back(std::move(element));
+  }
+  return optional;
+}
+
+Result<RunValue> parse_value(std::span<const std::byte> bytes, const ValueType& type) {
+  switch (type.kind) {
     case Kind::kTensor: {
       TESSERA_ASSIGN(auto proto, parse_message<onnx::TensorProto>(bytes, "TensorProto"));
       return value_from_tensor(std::move(proto));
     }
     case Kind::kSequence: {
       TESSERA_ASSIGN(auto proto, parse_collection<onnx::SequenceProto>(bytes, "SequenceProto"));
-      return sequence_from_proto(std::move(proto));
+      return sequence_from_proto(std::move(proto), &type);
     }
     case Kind::kOptional: {
       TESSERA_ASSIGN(auto proto, parse_collection<onnx::OptionalProto>(bytes, "OptionalProto"));
-      return optional_from_proto(std::move(proto));
+      return optional_from_proto(std::move(proto), &type);
     }
     case Kind::kMap: {
       TESSERA_ASSIGN(auto proto, parse_collection<onnx::MapProto>(bytes, "MapProto"));
-      return map_from_proto(std::move(proto));
+      return map_from_proto(std::move(proto), &type);
     }
   }
   return fail(ErrorCode::kInternal, "a value of an unknown kind");
@@ -214,44 +266,15 @@ Result<RunValue> parse_value(std::span<const std::byte> bytes, Kind kind) {
 
 }  // namespace
 
-Result<RunValue> sequence_from_proto(onnx::SequenceProto&& proto) {
-  if (proto.sparse_tensor_values_size() != 0) return unsupported_sparse();
-  RunValue sequence = RunValue::sequence({});
-  TESSERA_TRY(append_elements(*proto.mutable_tensor_values(), sequence, value_from_tensor));
-  TESSERA_TRY(append_elements(*proto.mutable_sequence_values(), sequence, sequence_from_proto));
-  TESSERA_TRY(append_elements(*proto.mutable_optional_values(), sequence, optional_from_proto));
-  TESSERA_TRY(append_elements(*proto.mutable_map_values(), sequence, map_from_proto));
-  return sequence;
-}
-
-Result<RunValue> optional_from_proto(onnx::OptionalProto&& proto) {
-  if (proto.has_sparse_tensor_value()) return unsupported_sparse();
-  RunValue optional = RunValue::optional({});
-  if (proto.has_tensor_value()) {
-    TESSERA_ASSIGN(auto element, value_from_tensor(std::move(*proto.mutable_tensor_value())));
-    optional.elements.push_back(std::move(element));
-  } else if (proto.has_sequence_value()) {
-    TESSERA_ASSIGN(auto element, sequence_from_proto(std::move(*proto.mutable_sequence_value())));
-    optional.elements.push_back(std::move(element));
-  } else if (proto.has_optional_value()) {
-    TESSERA_ASSIGN(auto element, optional_from_proto(std::move(*proto.mutable_optional_value())));
-    optional.elements.push_back(std::move(element));
-  } else if (proto.has_map_value()) {
-    TESSERA_ASSIGN(auto element, map_from_proto(std::move(*proto.mutable_map_value())));
-    optional.elements.push_back(std::move(element));
-  }
-  return optional;
-}
-
-Result<RunValue> read_value_pb(const std::filesystem::path& path, Kind kind) {
+Result<RunValue> read_value_pb(const std::filesystem::path& path, const ValueType& type) {
   TESSERA_ASSIGN(const auto file, MappedFile::open(path));  // its errors name the path
-  auto value = parse_value(file->bytes(), kind);
+  auto value = parse_value(file->bytes(), type);
   if (!value) return tl::unexpected(in_context(std::move(value).error(), path.string()));
   return value;
 }
 
 Result<Tensor> read_tensor_pb(const std::filesystem::path& path) {
-  TESSERA_ASSIGN(RunValue value, read_value_pb(path, Kind::kTensor));
+  TESSERA_ASSIGN(RunValue value, read_value_pb(path, ValueType()));
   return std::move(value.tensor);
 }
 
@@ -263,12 +286,12 @@ Status write_tensor_pb(const std::filesystem::path& path, const Tensor& tensor,
 }
 
 Status write_value_pb(const std::filesystem::path& path, const RunValue& value,
-                      std::string_view name) {
+                      const ValueType& type, std::string_view name) {
   if (value.kind == Kind::kTensor) return write_tensor_pb(path, value.tensor, name);
   if (value.kind == Kind::kSequence) {
     onnx::SequenceProto proto;
     proto.set_name(std::string(name));
-    to_proto(value, proto);
+    to_proto(value, &type, proto);
     return write_message(path, proto);
   }
   if (value.kind == Kind::kMap) {
@@ -279,7 +302,7 @@ Status write_value_pb(const std::filesystem::path& path, const RunValue& value,
   }
   onnx::OptionalProto proto;
   proto.set_name(std::string(name));
-  to_proto(value, proto);
+  to_proto(value, &type, proto);
   return write_message(path, proto);
 }
 

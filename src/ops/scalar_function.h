@@ -97,10 +97,12 @@ TESSERA_SCALAR(Atanh, std::atanh(x));
 TESSERA_SCALAR(Relu, x < zero ? zero : x);
 TESSERA_SCALAR(LeakyRelu, x < zero ? alpha * x : x);
 TESSERA_SCALAR(Elu, x < zero ? alpha * std::expm1(x) : x);
-TESSERA_SCALAR(Selu, x > zero ? beta * x : beta * (alpha * std::expm1(x)));
-TESSERA_SCALAR(Celu, x < zero ? alpha * std::expm1(x / alpha) : x);
-TESSERA_SCALAR(ThresholdedRelu, x > alpha || x != x ? x : zero);
-TESSERA_SCALAR(Shrink, x<-alpha ? x + beta : x> alpha ? x - beta : x != x ? x : zero);
+TESSERA_SCALAR(Selu, x < zero ? beta * (alpha * std::expm1(x)) : beta * x);
+// An alpha that is NaN reaches both sides of zero.
+TESSERA_SCALAR(Celu, (x < zero ? zero : x) + alpha * std::expm1((x < zero ? x : zero) / alpha));
+// A NaN is on neither side of a threshold.
+TESSERA_SCALAR(ThresholdedRelu, x > alpha ? x : zero);
+TESSERA_SCALAR(Shrink, x<-alpha ? x + beta : x> alpha ? x - beta : zero);
 // Each side of zero in the form that cannot overflow.
 TESSERA_SCALAR(Sigmoid, x < zero ? std::exp(x) / (one + std::exp(x)) : one / (one + std::exp(-x)));
 TESSERA_SCALAR(HardSigmoid, alpha* x + beta < zero   ? zero
@@ -124,8 +126,16 @@ TESSERA_SCALAR(Mod, std::fmod(x, a[1]));
 TESSERA_SCALAR(Min, x != x ? x : a[1] != a[1] ? a[1] : a[1] < x ? a[1] : x);
 TESSERA_SCALAR(Max, x != x ? x : a[1] != a[1] ? a[1] : a[1] > x ? a[1] : x);
 TESSERA_SCALAR(PRelu, x < zero ? a[1] * x : x);
-// Min(max, Max(x, min)): max wins where min > max; a NaN x stays.
-TESSERA_SCALAR(Clip, (x < a[1] ? a[1] : x) > a[2] ? a[2] : (x < a[1] ? a[1] : x));
+
+// Min(max, Max(x, min)): max wins where min > max; a NaN in any of the three stays.
+template <>
+struct Scalar<ScalarFunction::kClip> {
+  template <typename T>
+  static T apply(const T* a, const ScalarParams& p) {
+    const T bounded[2] = {Scalar<ScalarFunction::kMax>::apply(a, p), a[2]};
+    return Scalar<ScalarFunction::kMin>::apply(bounded, p);
+  }
+};
 
 template <>
 struct Scalar<ScalarFunction::kSwish> {

@@ -90,14 +90,15 @@ TEST_F(CompileAndRun, MapsInAndOut) {
   ran({"--output-dir", "out", "--output-format", "npy", "-q"});
   EXPECT_TRUE(io::read_npy(folder_ / "out/output_0.0.values.npy")->equals(floats_of({2}, {2, 4})));
   ran({"--output-dir", "out", "--output-format", "pb", "-q"});
-  const auto value = io::read_value_pb(folder_ / "out/output_0.pb", ValueType::Kind::kSequence);
+  const ValueType type = *parse_value_type("seq(map(string, fp32))");
+  const auto value = io::read_value_pb(folder_ / "out/output_0.pb", type);
   ASSERT_TRUE(value) << value.error().to_string();
-  EXPECT_EQ(type_mismatch(*parse_value_type("seq(map(string, fp32))"), *value), "");
+  EXPECT_EQ(type_mismatch(type, *value), "");
   EXPECT_THAT(must({"run", "zip.onnx", "--random", "--compare", "reference"}).err,
               HasSubstr("output 'z.0.values': largest difference 0 "));
 
   folder_.write("spread.onnx", vectorizer_model());
-  ASSERT_TRUE(io::write_value_pb(folder_ / "m.pb", value->elements[1], "m"));
+  ASSERT_TRUE(io::write_value_pb(folder_ / "m.pb", value->elements[1], *type.element, "m"));
   must({"run", "spread.onnx", "--input", "m=m.pb", "--outputs", "y.npz", "-q"});
   EXPECT_TRUE(io::read_npz(folder_ / "y.npz")->front().second.equals(floats_of({1, 3}, {8, 0, 6})));
   EXPECT_EQ(failure({"run", "spread.onnx", "--input", "m=x.npy"}),

@@ -29,7 +29,7 @@ constexpr int kSeconds = 120;  // for one task
 
 Status bind(runtime::Executor& executor, const artefact::InterfaceDecl& input,
             const std::string& file) {
-  TESSERA_ASSIGN(RunValue value, io::read_value_pb(file, input.type.kind));
+  TESSERA_ASSIGN(RunValue value, io::read_value_pb(file, input.type));
   return executor.bind_value(input.name, std::move(value));
 }
 
@@ -53,7 +53,8 @@ Status run(const json& task, const std::string& device, int threads) {
   for (std::size_t i = 0; i < method.outputs.size(); ++i) {
     const std::string& name = method.outputs[i].name;
     TESSERA_ASSIGN(const RunValue value, executor->output_value(name));
-    TESSERA_TRY(io::write_value_pb(folder / fmt::format("output_{}.pb", i), value, name));
+    TESSERA_TRY(io::write_value_pb(folder / fmt::format("output_{}.pb", i), value,
+                                   method.outputs[i].type, name));
   }
   return {};
 }

@@ -19,7 +19,8 @@ SessionModel convolutions() {
   model.node("Conv", {"r", "depthwise"}, {"d"}).integer("group", 16).ints("pads", {1, 1, 1, 1});
   model.node("Add", {"d", "r"}, {"s"});
   model.node("MaxPool", {"s"}, {"m"}).ints("kernel_shape", {2, 2}).ints("strides", {2, 2});
-  model.node("GlobalAveragePool", {"m"}, {"g"});
+  model.node("AveragePool", {"m"}, {"v"}).ints("kernel_shape", {2, 2});
+  model.node("GlobalAveragePool", {"v"}, {"g"});
   model.node("Flatten", {"g"}, {"f"});
   model.node("MatMul", {"f", "classes"}, {"p"});
   model.node("Softmax", {"p"}, {"y"});

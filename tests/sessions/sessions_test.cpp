@@ -199,7 +199,7 @@ TEST(Sessions, ShareTheWorkOfTheirKernels) {
     EXPECT_EQ(run_once(**session, subject.inputs.back()), subject.expected(2, kSizes - 1));
   }
   EXPECT_THAT(kernels_split(),
-              IsSupersetOf({"onednn.conv", "onednn.matmul", "onednn.pool", "simd.conv",
+              IsSupersetOf({"onednn.conv", "onednn.matmul", "onednn.pool", "simd.pool", "simd.conv",
                             "simd.gemm_conv", "simd.depthwise_conv", "simd.product",
                             "simd.attention", "simd.recurrent", "simd.quant_conv"}));
 }

@@ -115,7 +115,8 @@ Status max_pool_last(Expansion& e) {
 
 // ---- QuantizeLinear and DequantizeLinear of com.microsoft ---------------------------------------
 
-// Without an axis there is one scale; the standard would take axis 1 for several.
+// Without an axis there is one scale; the standard would take axis 1 for several, and divide in the
+// dtype of the scale where this divides in fp32.
 template <bool quantize>
 Status linear(Expansion& e) {
   const Shape* scale = e.shape(e.in(1));
@@ -125,8 +126,10 @@ Status linear(Expansion& e) {
         quantize ? "y_scale" : "x_scale",
         fmt::format("expected one element without the attribute 'axis', found {}",
                     scale == nullptr ? "an unknown shape" : to_string(*scale)));
+  Attributes attributes = e.keep({"axis"});
+  if (quantize) attributes.set("precision", static_cast<std::int64_t>(DType::kFp32));
   return e.replace({e.add(quantize ? "QuantizeLinear" : "DequantizeLinear",
-                          {e.in(0), e.in(1), e.in(2)}, e.keep({"axis"}))});
+                          {e.in(0), e.in(1), e.in(2)}, std::move(attributes))});
 }
 
 // ---- Schemas ------------------------------------------------------------------------------------

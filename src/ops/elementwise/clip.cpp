@@ -1,4 +1,5 @@
-// Clip: limits as inputs; a NaN element stays, and max wins where min is above it.
+// Clip: limits as inputs; a NaN stays, as an element or a limit, and max wins where min is above
+// it.
 
 #include <fmt/format.h>
 
@@ -42,9 +43,12 @@ Status clip_kernel(KernelContext& context) {
     const C highest = Limits::has_infinity ? Limits::infinity() : Limits::max();
     TESSERA_ASSIGN(const C low, limit<T>(context, 1, input->dtype, lowest));
     TESSERA_ASSIGN(const C high, limit<T>(context, 2, input->dtype, highest));
-    return map_unary<T, T>(context, [low, high](C x) {
-      const C raised = x < low ? low : x;
-      return raised > high ? high : raised;
+    const auto is_nan = [](C x) {
+      return x != x;  // NOLINT(misc-redundant-expression): integers have none
+    };
+    return map_unary<T, T>(context, [&](C x) {
+      const C raised = x < low || is_nan(low) ? low : x;
+      return raised > high || is_nan(high) ? high : raised;
     });
   });
 }
@@ -101,7 +105,7 @@ std::vector<OpSchema> clip_ops() {
   clip.name = "Clip";
   clip.unspecified =
       "a NaN stays, but becomes a bound where oneDNN computes it inside a convolution or product; "
-      "max wins where min is above it";
+      "a NaN as a bound makes every element NaN; max wins where min is above it";
   clip.versions = {1, 6, 11, 12, 13};
   clip.inputs = {required("input", "T"), optional("min", "T"), optional("max", "T")};
   clip.outputs = {required("output", "T")};

@@ -151,6 +151,26 @@ TEST(Activation, KeepsNan) {
   EXPECT_THAT(values<float>(run_op("PRelu", {floats({kNan}), floats({2})})), ElementsAre(IsNan()));
 }
 
+TEST(Activation, NanIsOnNeitherSideOfAThreshold) {
+  EXPECT_EQ(values<float>(run_op("ThresholdedRelu", {floats({kNan, 2})})),
+            (std::vector<float>{0, 2}));
+  EXPECT_EQ(values<float>(run_op("Shrink", {floats({kNan, 2})})), (std::vector<float>{0, 2}));
+}
+
+// The sign of x alone decides where alpha counts; that of Celu divides x first.
+TEST(Activation, TakesNanAsAlpha) {
+  for (const char* op : {"LeakyRelu", "Elu", "Selu"}) {
+    const auto result = values<float>(run_op(op, {floats({-1, 0, 1})}, {{"alpha", kNan}}));
+    EXPECT_THAT(result, ElementsAre(IsNan(), 0, ::testing::Gt(0))) << op;
+  }
+  EXPECT_THAT(values<float>(run_op("Celu", {floats({-1, 0, 1})}, {{"alpha", kNan}})),
+              ElementsAre(IsNan(), IsNan(), IsNan()));
+  EXPECT_THAT(values<float>(run_op("Celu", {floats({-kInf, 2, kInf})}, {{"alpha", 0.5F}})),
+              ElementsAre(-0.5F, 2, kInf));
+  EXPECT_EQ(values<float>(run_op("ThresholdedRelu", {floats({-1, 1})}, {{"alpha", kNan}})),
+            (std::vector<float>{0, 0}));
+}
+
 TEST(Activation, ShrinkCutsIntegersAndWrapsAround) {
   const auto shrunk = [](std::initializer_list<std::int8_t> x, float bias) {
     const Tensor bytes = tensor<std::int8_t>({static_cast<std::int64_t>(x.size())}, x);
@@ -158,6 +178,22 @@ TEST(Activation, ShrinkCutsIntegersAndWrapsAround) {
   };
   EXPECT_EQ(shrunk({3, -3, 1, 127}, 1.5F), (std::vector<std::int8_t>{1, -1, 0, 125}));
   EXPECT_EQ(shrunk({127}, -1.5F), (std::vector<std::int8_t>{-128}));
+}
+
+TEST(Activation, IntegersWrapAround) {
+  const auto lowest = std::numeric_limits<std::int64_t>::min();
+  EXPECT_EQ(values<std::int64_t>(run_op("PRelu", {int64s({lowest, -3}), int64s({-1, lowest})})),
+            (std::vector<std::int64_t>{lowest, lowest}));
+  EXPECT_EQ(values<std::int8_t>(run_op("PRelu", {tensor<std::int8_t>({2}, {-100, -128}),
+                                                 tensor<std::int8_t>({2}, {2, -1})})),
+            (std::vector<std::int8_t>{56, -128}));
+  const auto shrunk = [&](float bias) {
+    return values<std::int64_t>(
+        run_op("Shrink", {int64s({5, -5})}, {{"bias", bias}, {"lambd", 1.0F}}));
+  };
+  EXPECT_EQ(shrunk(1e30F),
+            (std::vector<std::int64_t>{lowest, std::numeric_limits<std::int64_t>::max()}));
+  EXPECT_EQ(shrunk(kNan), (std::vector<std::int64_t>{0, 0}));
 }
 
 TEST(Activation, PReluRefusesASlopeThatWidens) {
@@ -327,6 +363,15 @@ TEST(Clip, TakesLimitsAsInputs) {
   EXPECT_EQ(
       values<float>(run_op("Clip", {floats({3}), tensor<float>({}, {5}), tensor<float>({}, {1})})),
       (std::vector<float>{1}));
+  const Tensor nan = tensor<float>({}, {kNan});
+  for (const auto& bounds : {std::pair{nan, Tensor()},
+                             {Tensor(), nan},
+                             {nan, tensor<float>({}, {6})},
+                             {tensor<float>({}, {6}), nan}})
+    EXPECT_THAT(values<float>(run_op("Clip", {floats({-2, 9}), bounds.first, bounds.second})),
+                ElementsAre(IsNan(), IsNan()));
+  EXPECT_EQ(values<float>(run_op("Clip", {floats({-kInf, kInf})})),
+            (std::vector<float>{-kInf, kInf}));
   EXPECT_EQ(op_error("Clip", {floats({1}), floats({1, 2})}),
             "input 1: expected a scalar, found [2]");
 }

@@ -168,6 +168,18 @@ TEST(SVMRegressor, AddsUpKernels) {
   EXPECT_EQ(infer_text(ml_name("SVMRegressor"), {typed("fp32[n, 2]")}, plane), "fp32[n, 1]");
 }
 
+// A plane, whatever the kernel's name.
+TEST(SVMRegressor, IsLinearWithoutSupportVectors) {
+  for (const char* kernel : {"LINEAR", "POLY", "RBF", "SIGMOID"}) {
+    AttributeList plane = machine(kernel);
+    plane.emplace_back("coefficients", Floats{0.5F, -0.3F});
+    plane.emplace_back("rho", Floats{0.1F});
+    EXPECT_THAT(values<float>(run_op(ml_name("SVMRegressor"), {points()}, plane)),
+                near({0, -0.55F}))
+        << kernel;
+  }
+}
+
 TEST(SVMClassifier, PairsOfClassesVote) {
   const auto two = [&](const char* kernel) {
     return classify("SVMClassifier", points(), two_classes(kernel));

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <map>
-#include <numeric>
 
 #include "ops/elementwise/cast_text.h"
 #include "ops/groups.h"
@@ -77,13 +76,19 @@ Status infer_vectorizer(InferContext& context) {
   return {};
 }
 
+// Where each key stands; of equal ones the last.
+template <typename Key>
+std::map<Key, std::size_t> places_of(std::span<const Key> keys) {
+  std::map<Key, std::size_t> places;
+  for (std::size_t i = 0; i < keys.size(); ++i) places.insert_or_assign(keys[i], i);
+  return places;
+}
+
 // The value of each word's key; nothing stays what the output holds already.
 template <typename Key>
 Status spread(const Tensor& words, const RunValue& map, const MutableTensorView& output) {
-  const auto keys = map.elements[0].tensor.span<Key>();
   const auto wanted = words.span<Key>();
-  std::map<Key, std::size_t> places;
-  for (std::size_t i = 0; i < keys.size(); ++i) places.insert_or_assign(keys[i], i);
+  const auto places = places_of<Key>(map.elements[0].tensor.span<Key>());
   const TensorView values = map.elements[1].tensor.view();
   return dispatch_elements(output.dtype, [&](auto tag) -> Status {
     using T = typename decltype(tag)::type;
@@ -168,15 +173,6 @@ Result<Tensor> cast_values(const Tensor& values, DType to) {
   return result;
 }
 
-// Places of the keys, in the order of the keys.
-std::vector<std::size_t> by_key(std::span<const std::int64_t> keys) {
-  std::vector<std::size_t> order(keys.size());
-  std::iota(order.begin(), order.end(), std::size_t{0});
-  std::stable_sort(order.begin(), order.end(),
-                   [&](std::size_t a, std::size_t b) { return keys[a] < keys[b]; });
-  return order;
-}
-
 Status cast_map_kernel(KernelContext& context) {
   TESSERA_ASSIGN(const RunValue* map, map_input(context, "CastMap"));
   TESSERA_ASSIGN(const MapForm form, form_of(context.attributes()));
@@ -184,21 +180,20 @@ Status cast_map_kernel(KernelContext& context) {
   if (key_tensor.dtype() != DType::kInt64)
     return nn::op_error(
         "CastMap", fmt::format("expected keys of int64, found {}", to_string(key_tensor.dtype())));
-  const auto keys = key_tensor.span<std::int64_t>();
+  const auto places = places_of<std::int64_t>(key_tensor.span<std::int64_t>());
   TESSERA_ASSIGN(const Tensor values, cast_values(map->elements[1].tensor, form.to));
-  const std::int64_t width = form.width.value_or(static_cast<std::int64_t>(keys.size()));
-  for (const std::int64_t key : keys)
+  const std::int64_t width = form.width.value_or(static_cast<std::int64_t>(places.size()));
+  for (const auto& [key, place] : places)
     if (form.width && (key < 0 || key >= width))
       return nn::op_error("CastMap",
                           fmt::format("expected keys from 0 to {}, found {}", width - 1, key));
   TESSERA_ASSIGN(const MutableTensorView output, context.output(0, form.to, {1, width}));
   clear(output);
-  const std::vector<std::size_t> order = by_key(keys);
   return dispatch_elements(form.to, [&](auto tag) -> Status {
     using T = typename decltype(tag)::type;
-    for (std::size_t i = 0; i < order.size(); ++i)
-      output.as<T>()[form.width ? static_cast<std::size_t>(keys[order[i]]) : i] =
-          values.view().as<T>()[order[i]];
+    std::int64_t next = 0;  // of a dense result, in the order of the keys
+    for (const auto& [key, place] : places)
+      output.as<T>()[form.width ? key : next++] = values.view().as<T>()[place];
     return {};
   });
 }
@@ -227,14 +222,15 @@ std::vector<OpSchema> map_ops() {
   OpSchema vectorizer = map_op("DictVectorizer", infer_vectorizer, vectorizer_kernel);
   vectorizer.attributes = {attr("int64_vocabulary", AttrType::kInts),
                            attr("string_vocabulary", AttrType::kStrings)};
-  vectorizer.unspecified = "keys that are not in the vocabulary are left out";
+  vectorizer.unspecified =
+      "keys that are not in the vocabulary are left out; of equal keys the last one counts";
 
   OpSchema cast = map_op("CastMap", infer_cast_map, cast_map_kernel);
   cast.attributes = {attr("cast_to", AttrType::kString), attr("map_form", AttrType::kString),
                      attr("max_map", AttrType::kInt)};
   cast.unspecified =
       "values are cast as Cast does; in a sparse tensor keys that are missing are 0 or empty, and "
-      "keys below 0 are an error";
+      "keys below 0 are an error; of equal keys the last one counts";
   cast.data_dependent_shape = true;
   return {zip, vectorizer, cast};
 }

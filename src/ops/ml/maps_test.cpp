@@ -127,6 +127,19 @@ TEST(CastMap, GivesValuesInTheOrderOfTheirKeys) {
   EXPECT_EQ(infer_text(ml_name("CastMap"), {typed("map(int64, string)")}, sparse), "fp32[1, 5]");
 }
 
+// As in a dictionary that is filled in their order.
+TEST(Maps, TheLastOfEqualKeysCounts) {
+  const RunValue map = RunValue::map(int64s({3, 0, 3}), floats({1, 2, 4}));
+  const Tensor dense = run_map("CastMap", map);
+  EXPECT_EQ(dense.dims(), (Dims{1, 2}));
+  EXPECT_THAT(values<float>(dense), ElementsAre(2, 4));
+  EXPECT_THAT(
+      values<float>(run_map("CastMap", map, {{"map_form", std::string("SPARSE")}, {"max_map", 4}})),
+      ElementsAre(2, 0, 0, 4));
+  EXPECT_THAT(values<float>(run_map("DictVectorizer", map, {{"int64_vocabulary", Ints{0, 3}}})),
+              ElementsAre(2, 4));
+}
+
 TEST(CastMap, SaysWhatDoesNotFit) {
   const RunValue map = RunValue::map(int64s({3}), floats({1}));
   const auto text = [](const char* name, const char* value) {

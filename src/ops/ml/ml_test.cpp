@@ -197,6 +197,19 @@ TEST(TreeEnsemble, WalksToLeaves) {
   EXPECT_EQ(infer_text(ml_name("TreeEnsemble"), {typed("fp32[n, 1]")}, tree()), "fp32[n, 2]");
 }
 
+// The row of NaN goes to the leaf of 10 where it holds.
+TEST(TreeEnsemble, NanIsNotEqualToASplit) {
+  const Tensor row = tensor<float>({1, 1}, {NAN});
+  for (std::uint8_t mode = 0; mode < 6; ++mode) {
+    const auto asked = tree_with("nodes_modes", tensor<std::uint8_t>({2}, {mode, 6}));
+    EXPECT_EQ(values<float>(run_op(ml_name("TreeEnsemble"), {row}, asked))[0], mode == 5 ? 10 : 0)
+        << int{mode};
+    auto tracked = asked;
+    tracked.emplace_back("nodes_missing_value_tracks_true", Ints{1, 0});
+    EXPECT_EQ(values<float>(run_op(ml_name("TreeEnsemble"), {row}, tracked))[0], 10) << int{mode};
+  }
+}
+
 TEST(TreeEnsemble, ATargetWithoutALeafIsZero) {
   EXPECT_THAT(values<float>(run_op(ml_name("TreeEnsemble"), {tensor<float>({1, 1}, {3})},
                                    tree_with("aggregate_function", std::int64_t{2}))),

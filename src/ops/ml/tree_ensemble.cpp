@@ -186,7 +186,7 @@ std::vector<OpSchema> tree_ensemble_ops() {
   op.versions = {5};
   op.unspecified =
       "AVERAGE divides by the number of trees; a target that no leaf is for is 0, in MIN and MAX "
-      "too";
+      "too; a NaN is not equal to a split: BRANCH_NEQ holds";
   op.inputs = {required("X", "T")};
   op.outputs = {required("Y", "T")};
   op.attributes = {attr("aggregate_function", AttrType::kInt),

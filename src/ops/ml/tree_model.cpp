@@ -243,7 +243,8 @@ std::vector<OpSchema> tree_model_ops() {
   classifier.outputs = {required("Y", "T2"), optional("Z", "tensor(float)")};
   classifier.unspecified =
       "of equal scores the first class is taken, but no class without a weight; where all weights "
-      "are of one of two classes, the border and the scores are as in ONNX Runtime";
+      "are of one of two classes, the border and the scores are as in ONNX Runtime; a NaN is not "
+      "equal to a split: BRANCH_NEQ holds";
 
   constexpr std::string_view kTargets[] = {"target_ids", "target_nodeids", "target_treeids",
                                            "target_weights", "target_weights_as_tensor"};
@@ -254,7 +255,7 @@ std::vector<OpSchema> tree_model_ops() {
   regressor.outputs = {required("Y", "tensor(float)")};
   regressor.unspecified =
       "AVERAGE divides by the number of trees; a target that no leaf is for is 0, in MIN and MAX "
-      "too";
+      "too; a NaN is not equal to a split: BRANCH_NEQ holds";
   return {classifier, regressor};
 }
 

@@ -89,6 +89,9 @@ std::vector<FormalAttr> window_attributes() {
 OpSchema conv_schema() {
   OpSchema op;
   op.name = "Conv";
+  op.unspecified =
+      "a weight that is not finite makes NaN of padding, which is zeros, but not where a kernel of "
+      "the cpu leaves padding out";
   op.versions = {1, 11, 22};
   op.inputs = {required("X", "T"), required("W", "T"), optional("B", "T")};
   op.outputs = {required("Y", "T")};
@@ -103,6 +106,7 @@ OpSchema conv_schema() {
 
 OpSchema conv_transpose_schema() {
   OpSchema op = conv_schema();
+  op.unspecified = {};
   op.name = "ConvTranspose";
   op.attributes.push_back(attr("output_padding", AttrType::kInts));
   op.attributes.push_back(attr("output_shape", AttrType::kInts));

@@ -1,5 +1,7 @@
 #include "ops/nn/conv_kernel.h"
 
+#include <algorithm>
+#include <cmath>
 #include <numeric>
 
 #include "ops/nn/reals.h"
@@ -52,8 +54,16 @@ Status run_conv(KernelContext& context, bool transposed) {
     const TensorView no_bias{dtype_of<T>(), {0}, nullptr};
     const Reals<T> bs(b == nullptr ? no_bias : *b);
     RealResult<T> ys(y);
-    contract(context, FloatConv<T>(sizes, xs.data(), ws.data(), b == nullptr ? nullptr : bs.data(),
-                                   transposed, ys.data()));
+    const FloatConv<T> conv(sizes, xs.data(), ws.data(), b == nullptr ? nullptr : bs.data(),
+                            transposed, ys.data());
+    // Conv pads with zeros, ConvTranspose has no products there.
+    const bool finite = std::all_of(ws.data(), ws.data() + w->numel(),
+                                    [](T weight) { return std::isfinite(weight); });
+    if (transposed && !finite) {
+      conv.contract_met_taps(context);
+    } else {
+      contract(context, conv);
+    }
     ys.finish();
     return {};
   });
@@ -110,6 +120,37 @@ void ConvContraction<T>::load_right(Scratch& scratch, std::int64_t index, std::i
     for (std::int64_t j = 0; j < last - first; ++j)
       row[j] = offsets[j] < 0 ? 0.0 : static_cast<double>(source[offsets[j]]);
   }
+}
+
+template <typename T>
+void ConvContraction<T>::contract_met_taps(KernelContext& context) const {
+  constexpr std::int64_t kTile = 64;
+  if (columns == 0) return;
+  context.parallel_for((columns + kTile - 1) / kTile, 1, [&](std::int64_t begin, std::int64_t end) {
+    TapTable table(sizes_.window, sizes_.spatial, sizes_.output, transposed_);
+    std::vector<double> weights(static_cast<std::size_t>(depth));
+    std::vector<double> sums(kTile);
+    for (std::int64_t first = begin * kTile; first < std::min(end * kTile, columns);
+         first += kTile) {
+      const std::int64_t size = std::min(kTile, columns - first);
+      table.build(first, size);
+      for (std::int64_t i = 0; i < count * rows; ++i) {
+        const std::int64_t index = i / rows;
+        load_left(index, i % rows, 0, depth, weights.data());
+        std::fill(sums.begin(), sums.end(), 0.0);
+        for (std::int64_t k = 0; k < depth; ++k) {
+          const T* source = x_ + (index * sizes_.in_channels + k / taps_) * input_plane_;
+          const std::int64_t* offsets = table.offsets(k % taps_);
+          for (std::int64_t j = 0; j < size; ++j) {
+            if (offsets[j] >= 0)
+              sums[static_cast<std::size_t>(j)] +=
+                  weights[static_cast<std::size_t>(k)] * static_cast<double>(source[offsets[j]]);
+          }
+        }
+        this->store(index, i % rows, first, first + size, sums.data());
+      }
+    }
+  });
 }
 
 template <typename T>

@@ -22,6 +22,9 @@ class ConvContraction : public Contraction {
   void load_right(Scratch& scratch, std::int64_t index, std::int64_t k_begin, std::int64_t k_end,
                   std::int64_t first, std::int64_t last, double* out,
                   std::int64_t pitch) const override;
+  // The same sums of the taps that meet the source alone: to contract(), the others are zeros, and
+  // NaN with a weight that is not finite.
+  void contract_met_taps(KernelContext& context) const;
 
  protected:
   // The channel of the result (over all groups) of a row, and where its plane starts in the result.

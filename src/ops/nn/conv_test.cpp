@@ -189,6 +189,22 @@ TEST(ConvTranspose, SpreadsEachElementOverItsStride) {
   EXPECT_EQ(to_vector(y[0]), (std::vector<float>{11, 12, 12, 14, 13, 14, 16, 18}));
 }
 
+// What no tap meets is 0, and no product of a weight that is not finite.
+TEST(ConvTranspose, MultipliesNothingBetweenItsStrides) {
+  constexpr float kInf = std::numeric_limits<float>::infinity();
+  const Tensor x = floats({1, 1, 2}, {1, -2});
+  const auto spread = [&](std::vector<float> w, Ints strides, Ints pads) {
+    const auto size = static_cast<std::int64_t>(w.size());
+    return to_vector(run_op("ConvTranspose", attributes({{"strides", strides}, {"pads", pads}}),
+                            {x, floats({1, 1, size}, w), floats({1}, {10})})
+                         .value()[0]);
+  };
+  EXPECT_EQ(spread({kInf}, {3}, {0, 0}), (std::vector<float>{kInf, 10, 10, -kInf}));
+  EXPECT_EQ(spread({1, kInf}, {2}, {0, 0}), (std::vector<float>{11, kInf, 8, -kInf}));
+  EXPECT_EQ(spread({kInf, 1}, {1}, {0, 0}), (std::vector<float>{kInf, -kInf, 8}));
+  EXPECT_EQ(spread({kInf, 1}, {1}, {1, 0}), (std::vector<float>{-kInf, 8}));
+}
+
 TEST(ConvTranspose, TakesTheSizeThatOutputShapeNames) {
   const Tensor x = floats({1, 1, 3}, {1, 2, 3});
   const Tensor w = floats({1, 1, 3}, {1, 1, 1});

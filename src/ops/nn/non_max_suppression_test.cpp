@@ -1,5 +1,7 @@
 // Values by hand, checked against the text of the standard.
 
+#include <cmath>
+
 #include "testing/op_testing.h"
 
 namespace tessera::ops {
@@ -61,6 +63,25 @@ TEST(NonMaxSuppression, ABoxWithoutAnAreaOverlapsWithNone) {
   EXPECT_EQ(values<std::int64_t>(run_op("NonMaxSuppression",
                                         {lines, tensor<float>({1, 1, 2}, {1, 0.5F}), int64s({2})})),
             (Ints{0, 0, 0, 0, 0, 1}));
+}
+
+// Behind every other score, and above no limit.
+TEST(NonMaxSuppression, AScoreThatIsNanComesLast) {
+  const Tensor nan_first = tensor<float>({1, 1, 4}, {NAN, 0.75F, 0.6F, NAN});
+  EXPECT_EQ(values<std::int64_t>(
+                run_op("NonMaxSuppression", {boxes(), nan_first, int64s({10}), floats({0.5F})})),
+            (Ints{0, 0, 1, 0, 0, 2, 0, 0, 0}));
+  EXPECT_EQ(values<std::int64_t>(run_op("NonMaxSuppression", {boxes(), nan_first, int64s({10}),
+                                                              floats({0.5F}), floats({0.1F})})),
+            (Ints{0, 0, 1, 0, 0, 2}));
+}
+
+TEST(NonMaxSuppression, ABoxThatIsNanOverlapsWithNone) {
+  const Tensor broken = tensor<float>({1, 3, 4}, {0, 0, 1, 1, 0, 0, 1, NAN, NAN, NAN, NAN, NAN});
+  EXPECT_EQ(
+      values<std::int64_t>(run_op("NonMaxSuppression", {broken, tensor<float>({1, 1, 3}, {1, 3, 2}),
+                                                        int64s({10}), floats({0.1F})})),
+      (Ints{0, 0, 1, 0, 0, 2, 0, 0, 0}));
 }
 
 TEST(NonMaxSuppression, NoBoxesAtAll) {

@@ -132,7 +132,7 @@ std::vector<OpSchema> pool_ops() {
   max_pool.attributes.push_back(attr("storage_order", AttrType::kInt));
   max_pool.unspecified =
       "a window of padding alone is minus infinity, or the lowest integer, with the index -1; of "
-      "equal elements the first one is meant";
+      "equal elements the first one is meant; a NaN wins";
   max_pool.type_variables = {{"T", kFloatTypes | dtype_set({DType::kInt8, DType::kUInt8})},
                              {"I", kInt64Type}};
 

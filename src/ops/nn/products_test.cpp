@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <limits>
 
 #include "ops/nn/nn_test_util.h"
 
@@ -64,6 +65,21 @@ TEST(MatMul, WrapsIntegersAround) {
           .value();
   EXPECT_EQ(wide[0].span<std::int64_t>()[0],
             (std::int64_t{1} << 53) + 1);  // a double could not hold it
+}
+
+TEST(Gemm, WrapsIntegersAround) {
+  const auto product = [](const Attributes& attrs, std::int32_t a, std::int32_t c) {
+    const auto one = [](std::int32_t value) {
+      return bytes<std::int32_t>(DType::kInt32, {1, 1}, {value});
+    };
+    return run_op("Gemm", attrs, {one(a), one(2), one(c)}).value()[0].span<std::int32_t>()[0];
+  };
+  constexpr std::int32_t kLowest = std::numeric_limits<std::int32_t>::min();
+  EXPECT_EQ(product({}, 1 << 30, 0), kLowest);
+  EXPECT_EQ(product({}, 0, kLowest), kLowest);
+  EXPECT_EQ(product({}, 1 << 30, -1), std::numeric_limits<std::int32_t>::max());
+  EXPECT_EQ(product(attributes({{"alpha", 2.0F}}), 1 << 29, 1), kLowest + 1);
+  EXPECT_EQ(product(attributes({{"beta", 1e30F}}), 0, 1), -1) << "saturated in 64 bits first";
 }
 
 TEST(Products, OfIntegersWrapAndAreCut) {
@@ -176,6 +192,30 @@ TEST(QuantizeLinear, RoundsHalfToEvenAndSaturates) {
   EXPECT_THAT(y[0].span<std::uint8_t>(), ::testing::ElementsAre(128, 128, 130, 130, 255, 0));
 }
 
+// 1293 / 5 is 258.6, which is 258.5 in fp16; in bf16 1293 is 1296, and the quotient 260.
+TEST(QuantizeLinear, DividesInThePrecisionOfTheScaleOrAsAsked) {
+  const auto as = [](const Tensor& x, DType dtype) {
+    return run_op("Cast", attributes({{"to", static_cast<std::int64_t>(dtype)}}), {x}).value()[0];
+  };
+  const auto quantised = [&](DType x, DType scale, std::int64_t precision) {
+    const Tensor zero = Tensor::of<std::int16_t>(DType::kInt16, {}, std::vector<std::int16_t>{0});
+    return run_op("QuantizeLinear", attributes({{"precision", precision}}),
+                  {as(floats({1}, {1293}), x), as(floats({}, {5}), scale), zero})
+        .value()[0]
+        .span<std::int16_t>()[0];
+  };
+  EXPECT_EQ(quantised(DType::kFp32, DType::kFp32, 0), 259);
+  EXPECT_EQ(quantised(DType::kFp32, DType::kFp16, 0), 258);
+  EXPECT_EQ(quantised(DType::kFp16, DType::kFp16, 0), 258);
+  EXPECT_EQ(quantised(DType::kFp32, DType::kBf16, 0), 260);
+  EXPECT_EQ(quantised(DType::kInt32, DType::kInt32, 0), 259);
+  EXPECT_EQ(quantised(DType::kFp32, DType::kFp8E8M0, 0), 162);  // by 8, to which 5 is rounded
+  EXPECT_EQ(quantised(DType::kFp16, DType::kFp16, 1), 259);
+  EXPECT_EQ(quantised(DType::kFp16, DType::kFp16, 11), 259);
+  EXPECT_EQ(quantised(DType::kFp32, DType::kFp32, 10), 258);
+  EXPECT_EQ(quantised(DType::kFp32, DType::kFp32, 16), 260);
+}
+
 TEST(QuantizeLinear, NanIsTheZeroPoint) {
   const auto y = run_op("QuantizeLinear", {},
                         {floats({2}, {NAN, 4}), floats({}, {2}),
@@ -214,12 +254,27 @@ TEST(QuantizeErrors, NameTheParameter) {
   EXPECT_EQ(infer_text("QuantizeLinear", attributes({{"output_dtype", std::int64_t{3}}}),
                        {"fp32[2, 3]", "fp32[]", "uint8[]"}),
             "QuantizeLinear: output_dtype: expected uint8 as the zero point has, found int8");
+  EXPECT_EQ(infer_text("QuantizeLinear", attributes({{"precision", std::int64_t{3}}}),
+                       {"fp32[2, 3]", "fp32[]", "uint8[]"}),
+            "QuantizeLinear: precision: expected 1 (fp32), 10 (fp16), 11 (fp64) or 16 (bf16), "
+            "found 3");
   EXPECT_EQ(infer_text("DequantizeLinear", attributes({{"output_dtype", std::int64_t{7}}}),
                        {"int8[2, 3]", "fp32[]"}),
             "DequantizeLinear: output_dtype: expected a dtype that the operator gives, found 7");
   EXPECT_EQ(infer_text("DequantizeLinear", attributes({{"block_size", std::int64_t{2}}}),
                        {"int8[2, 5]", "fp32[2, 2]"}),
             "DequantizeLinear: size 1 of scale: expected 3 (for blocks of 2), found 2");
+}
+
+// An infinite scale leaves no quotient but 0 and NaN, which both become the zero point.
+TEST(DynamicQuantizeLinear, OfAnInfiniteRangeIsZero) {
+  constexpr float kInf = std::numeric_limits<float>::infinity();
+  for (const auto& x : {std::vector<float>{kInf, -1, 1}, {-kInf, -1, 1}, {kInf, -kInf, 0}}) {
+    const auto y = run_op("DynamicQuantizeLinear", {}, {floats({3}, x)}, 3).value();
+    EXPECT_EQ(to_vector(y[1])[0], kInf);
+    EXPECT_EQ(y[2].span<std::uint8_t>()[0], 0);
+    EXPECT_THAT(y[0].span<std::uint8_t>(), ::testing::ElementsAre(0, 0, 0));
+  }
 }
 
 TEST(DynamicQuantizeLinear, MapsTheRangeToBytes) {

@@ -38,14 +38,14 @@ Status check_blocks(std::string_view op, const Shape& x, const Shape& scale, std
 
 }  // namespace
 
-double quantized(float real, double zero_point, DType dtype) {
-  if (!is_integer(dtype)) return static_cast<double>(real) + zero_point;
+double quantized(double real, double zero_point, DType dtype) {
+  if (!is_integer(dtype)) return real + zero_point;
   const int bits = bits_of(dtype);
   const double low = is_unsigned(dtype) ? 0 : -std::ldexp(1.0, bits - 1);
   const double high = std::ldexp(1.0, is_unsigned(dtype) ? bits : bits - 1) - 1;
   if (real != real)
     return std::clamp(zero_point, low, high);  // NaN has no integer; 0 stands for it
-  return std::clamp(std::nearbyint(static_cast<double>(real)) + zero_point, low, high);
+  return std::clamp(std::nearbyint(real) + zero_point, low, high);
 }
 
 Status ScaleMap::check(std::string_view op, const Shape& x, const Shape& scale, std::int64_t axis,

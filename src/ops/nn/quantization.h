@@ -15,7 +15,7 @@ namespace tessera::ops::nn {
 
 // What a real value becomes before it is stored in `dtype`: rounded half to even, moved by the zero
 // point and kept in range for integers; moved only for the small floats, which the cast rounds.
-double quantized(float real, double zero_point, DType dtype);
+double quantized(double real, double zero_point, DType dtype);
 
 // Which scale belongs to which element.
 class ScaleMap {

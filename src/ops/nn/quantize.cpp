@@ -53,6 +53,33 @@ Result<DType> quantized_dtype(const Attributes& attributes, const DType* zero_po
                               to_string(*zero_point), to_string(named)));
 }
 
+// In which dtype elements are divided by their scale. An integer and a power of two have none of
+// their own.
+Result<DType> division_dtype(const Attributes& attributes, DType scale) {
+  const std::int64_t number = attributes.get_int("precision", 0);
+  const auto is_real = [](DType dtype) { return (kFloatTypes & dtype_bit(dtype)) != 0; };
+  if (number == 0) return is_real(scale) ? scale : DType::kFp32;
+  if (number > 0 && number < kDTypeCount && is_real(static_cast<DType>(number)))
+    return static_cast<DType>(number);
+  return op_error("QuantizeLinear",
+                  fmt::format("precision: expected 1 (fp32), 10 (fp16), 11 (fp64) or 16 (bf16), "
+                              "found {}",
+                              number));
+}
+
+float rounded(float value, DType dtype) {
+  return dtype == DType::kFp16   ? load(store<Fp16>(value))
+         : dtype == DType::kBf16 ? load(store<Bf16>(value))
+                                 : value;
+}
+
+// Operands and quotient are rounded to `dtype`.
+double divide(double x, double scale, DType dtype) {
+  if (dtype == DType::kFp64) return x / scale;
+  return static_cast<double>(rounded(
+      rounded(static_cast<float>(x), dtype) / rounded(static_cast<float>(scale), dtype), dtype));
+}
+
 // Shapes of scale and zero point, whose sizes must agree.
 Status check_parameters(std::string_view op, const Attributes& attributes, const Shape& x,
                         const Shape& scale, const Shape* zero_point) {
@@ -81,7 +108,8 @@ Status infer_linear(InferContext& context, DType dtype) {
 
 Status infer_quantize(InferContext& context) {
   TESSERA_TRY(tensor_input(context, 0).map([](const auto*) {}));
-  TESSERA_TRY(tensor_input(context, 1).map([](const auto*) {}));
+  TESSERA_ASSIGN(const InferInput* scale, tensor_input(context, 1));
+  TESSERA_TRY(division_dtype(context.attributes, scale->type.dtype).map([](DType) {}));
   const DType* zero_point = has_input(context, 2) ? &context.inputs[2].type.dtype : nullptr;
   TESSERA_ASSIGN(const DType dtype, quantized_dtype(context.attributes, zero_point));
   return infer_linear(context, dtype);
@@ -117,7 +145,9 @@ Result<Parameters> read_parameters(std::string_view op, const KernelContext& con
 
 Status quantize_kernel(KernelContext& context) {
   TESSERA_ASSIGN(const TensorView* x, kernel_input(context, 0));
+  TESSERA_ASSIGN(const TensorView* scale, kernel_input(context, 1));
   TESSERA_ASSIGN(const Parameters parameters, read_parameters("QuantizeLinear", context, *x));
+  TESSERA_ASSIGN(const DType division, division_dtype(context.attributes(), scale->dtype));
   const TensorView* zero_point = context.input(2);
   TESSERA_ASSIGN(
       const DType dtype,
@@ -132,8 +162,7 @@ Status quantize_kernel(KernelContext& context) {
         for (std::int64_t i = begin; i < end; ++i) {
           const auto at = static_cast<std::size_t>(parameters.map.at(i));
           double& value = values[static_cast<std::size_t>(i)];
-          value = quantized(static_cast<float>(value) / static_cast<float>(parameters.scale[at]),
-                            zeros[at], dtype);
+          value = quantized(divide(value, parameters.scale[at], division), zeros[at], dtype);
         }
       });
   store_doubles(values, y, context.attributes().get_int("saturate", 1) != 0);
@@ -200,7 +229,9 @@ Status dynamic_kernel(KernelContext& context) {
 std::vector<OpSchema> quantize_schemas() {
   OpSchema quantize;
   quantize.name = "QuantizeLinear";
-  quantize.unspecified = "in integers a NaN becomes the zero point";
+  quantize.unspecified =
+      "in integers a NaN becomes the zero point; by scales of int32 and fp8_e8m0 it divides in "
+      "fp32";
   quantize.versions = {10, 13, 19, 21, 23, 24, 25, 28};
   quantize.inputs = {required("x", "T1"), required("y_scale", "T2"),
                      optional("y_zero_point", "T3")};

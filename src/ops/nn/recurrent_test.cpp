@@ -63,6 +63,15 @@ TEST(Gru, MixesTheStateByTheUpdateGate) {
   EXPECT_THAT(to_vector(run_op("GRU", identity(2), inputs, 2).value()[1]), ElementsAre(14));
 }
 
+TEST(Rnn, ReluKeepsNan) {
+  const Attributes relu = attributes({{"activations", std::vector<std::string>{"Relu"}}});
+  const auto y =
+      run_op("RNN", relu,
+             {floats({3, 1, 1}, {-1, NAN, 2}), floats({1, 1, 1}, {1}), floats({1, 1, 1}, {10})}, 2)
+          .value();
+  EXPECT_THAT(to_vector(y[0]), ElementsAre(0, ::testing::IsNan(), ::testing::IsNan()));
+}
+
 TEST(Rnn, TakesTanhByDefault) {
   EXPECT_THAT(to_vector(run_op("RNN", {}, rnn_inputs(), 2).value()[0])[0],
               FloatEq(std::tanh(1.0F)));

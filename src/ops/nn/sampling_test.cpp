@@ -230,10 +230,33 @@ TEST(MaxUnpool, PutsElementsBack) {
       "fp32[n, c, 2*h, 8]");
   EXPECT_EQ(op_error("MaxUnpool", {x, tensor<std::int64_t>({1, 1, 2, 2}, {0, 3, 8, 16})}, halves),
             "MaxUnpool: expected indices from 0 to 15, found 16");
-  EXPECT_EQ(op_error("MaxUnpool", {x, indices, int64s({1, 1, 3, 5})}, halves),
-            "MaxUnpool: expected an output shape of [1, 1, 4, 4] or more, found [1, 1, 3, 5]");
+  EXPECT_EQ(op_error("MaxUnpool", {x, indices, int64s({1, 0, 3, 5})}, halves),
+            "MaxUnpool: expected an output shape of [1, 1, 3, 4] or more, found [1, 0, 3, 5]");
+  EXPECT_EQ(op_error("MaxUnpool", {x, indices, int64s({1, 1, -3, 5})}, halves),
+            "MaxUnpool: expected an output shape of [1, 1, 0, 4] or more, found [1, 1, -3, 5]");
+  EXPECT_EQ(op_error("MaxUnpool", {x, indices, int64s({1, 4, 4})}, halves),
+            "MaxUnpool: expected an output shape of [1, 1, 4, 4] or more, found [1, 4, 4]");
   EXPECT_EQ(op_error("MaxUnpool", {x, int64s({0})}, halves),
             "MaxUnpool: expected indices as X of rank 3 or more, found [1] and [1, 1, 2, 2]");
+}
+
+// Windows of 3 in steps of 2 with pads of 1 pool 5 and 6 elements to 3, whose indices count in
+// those.
+TEST(MaxUnpool, AnOutputShapeStandsInThePlaceOfPads) {
+  const Tensor x = tensor<float>({1, 1, 3}, {5, 6, 7});
+  const Tensor indices = tensor<std::int64_t>({1, 1, 3}, {0, 2, 4});
+  const testing::AttributeList padded = {
+      {"kernel_shape", Ints{3}}, {"strides", Ints{2}}, {"pads", Ints{1, 1}}};
+  const auto sized_as = [&](std::int64_t size, const Tensor& at) {
+    return values<float>(run_op("MaxUnpool", {x, at, int64s({1, 1, size})}, padded));
+  };
+  EXPECT_EQ(values<float>(run_op("MaxUnpool", {x, indices}, padded)),
+            (std::vector<float>{5, 0, 6, 0, 7}));
+  EXPECT_EQ(sized_as(5, indices), (std::vector<float>{5, 0, 6, 0, 7}));
+  EXPECT_EQ(sized_as(6, tensor<std::int64_t>({1, 1, 3}, {0, 2, 5})),
+            (std::vector<float>{5, 0, 6, 0, 0, 7}));
+  EXPECT_EQ(sized_as(8, tensor<std::int64_t>({1, 1, 3}, {0, 2, 6})),
+            (std::vector<float>{5, 0, 6, 0, 0, 0, 7, 0}));
 }
 
 TEST(DeformConv, ReadsBetweenPixels) {

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "ops/groups.h"
 #include "ops/infer_util.h"
 #include "ops/kernel_util.h"
@@ -147,7 +149,31 @@ Status infer_unpool(InferContext& context) {
   return {};
 }
 
-// Indices count within the sizes that the attributes give; a larger output has them in its corner.
+// The sizes within which indices count. An output shape that is asked for stands in the place of
+// the pads: a smaller one has pads of its own, a larger one has the elements in its corner.
+Dims counted_sizes(const Dims& x, nn::Window window, const Dims* asked) {
+  Dims inner = x;
+  for (std::size_t i = 0; i < window.axes.size(); ++i) {
+    nn::WindowAxis& axis = window.axes[i];
+    if (asked != nullptr) axis.pad_begin = axis.pad_end = 0;
+    inner[i + 2] = unpooled(x[i + 2], axis);
+    if (asked != nullptr && asked->size() == x.size())
+      inner[i + 2] = std::min(inner[i + 2], (*asked)[i + 2]);
+  }
+  return inner;
+}
+
+Status check_output_shape(const Dims& inner, const Dims& output) {
+  bool fits = output.size() == inner.size();
+  for (std::size_t d = 0; fits && d < output.size(); ++d)
+    fits = output[d] >= inner[d] && inner[d] >= 0;
+  if (fits) return {};
+  Dims least = inner;
+  for (std::size_t d = 2; d < least.size(); ++d) least[d] = std::max<std::int64_t>(least[d], 0);
+  return nn::op_error("MaxUnpool", fmt::format("expected an output shape of {} or more, found {}",
+                                               to_string(least), to_string(output)));
+}
+
 Status unpool_kernel(KernelContext& context) {
   TESSERA_ASSIGN(const TensorView* x, kernel_input(context, 0));
   TESSERA_ASSIGN(const TensorView* indices, kernel_input(context, 1));
@@ -157,16 +183,11 @@ Status unpool_kernel(KernelContext& context) {
                                                  to_string(indices->dims), to_string(x->dims)));
   TESSERA_ASSIGN(const nn::Window window, nn::read_window("MaxUnpool", context.attributes(),
                                                           x->dims.size() - 2, std::nullopt));
-  Dims inner = x->dims;
-  for (std::size_t i = 0; i < window.axes.size(); ++i)
-    inner[i + 2] = unpooled(inner[i + 2], window.axes[i]);
-  const TensorView* asked = context.input(2);
-  const Dims dims = asked == nullptr ? inner : to_int64_vector(*asked);
-  bool fits = dims.size() == inner.size();
-  for (std::size_t d = 0; fits && d < dims.size(); ++d) fits = dims[d] >= inner[d] && inner[d] >= 0;
-  if (!fits)
-    return nn::op_error("MaxUnpool", fmt::format("expected an output shape of {} or more, found {}",
-                                                 to_string(inner), to_string(dims)));
+  Dims asked;
+  if (context.input(2) != nullptr) asked = to_int64_vector(*context.input(2));
+  const Dims inner = counted_sizes(x->dims, window, context.input(2) == nullptr ? nullptr : &asked);
+  const Dims dims = context.input(2) == nullptr ? inner : asked;
+  TESSERA_TRY(check_output_shape(inner, dims));
   TESSERA_TRY(checked_nbytes(x->dtype, dims).map([](std::int64_t) {}));
   TESSERA_ASSIGN(const MutableTensorView output, context.output(0, x->dtype, dims));
   const std::int64_t count = count_between(inner, 0, inner.size());
@@ -213,8 +234,10 @@ std::vector<OpSchema> unpool_ops() {
   unpool.name = "MaxUnpool";
   unpool.versions = {9, 11, 22};
   unpool.unspecified =
-      "of equal indices the last one wins, and one out of range is an error; indices count in the "
-      "sizes that the attributes give, where output_shape is larger too";
+      "of equal indices the last one wins, and one out of range is an error; with output_shape "
+      "pads "
+      "are ignored, and indices count in the sizes that kernel and strides give, or in those of "
+      "output_shape where they are smaller";
   unpool.inputs = {required("X", "T1"), required("I", "T2"), optional("output_shape", "T2")};
   unpool.outputs = {required("output", "T1")};
   unpool.attributes = {required_attr("kernel_shape", AttrType::kInts),

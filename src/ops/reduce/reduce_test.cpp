@@ -94,6 +94,29 @@ TEST(Reduce, IntegersStayExact) {
             (std::vector<bool>{false}));
 }
 
+TEST(Reduce, IntegersWrapAround) {
+  const auto of_bytes = [](const char* op, std::vector<std::int8_t> x) {
+    const auto size = static_cast<std::int64_t>(x.size());
+    return int{
+        values<std::int8_t>(run_op(op, {Tensor::of<std::int8_t>(DType::kInt8, {size}, x)}))[0]};
+  };
+  EXPECT_EQ(of_bytes("ReduceSum", {100, 100}), -56);
+  EXPECT_EQ(of_bytes("ReduceProd", {16, 9}), -112);
+  EXPECT_EQ(of_bytes("ReduceSumSquare", {12}), -112);
+  EXPECT_EQ(of_bytes("ReduceL1", {-128}), -128);
+  EXPECT_EQ(of_bytes("ReduceMean", {100, 100}), 100);
+  EXPECT_EQ(of_bytes("ReduceL2", {100, 100}), 127) << "a root is saturated";
+  EXPECT_EQ(of_bytes("ReduceLogSum", {0}), -128) << "and a logarithm";
+  const auto lowest = std::numeric_limits<std::int64_t>::min();
+  const auto of_wide = [](const char* op, const Tensor& x) {
+    return values<std::int64_t>(run_op(op, {x}))[0];
+  };
+  EXPECT_EQ(of_wide("ReduceSum", int64s({lowest, -1})), std::numeric_limits<std::int64_t>::max());
+  EXPECT_EQ(of_wide("ReduceL1", int64s({lowest})), lowest);
+  EXPECT_EQ(of_wide("ReduceSumSquare", int64s({lowest})), 0);
+  EXPECT_EQ(of_wide("ReduceProd", int64s({lowest, -1})), lowest);
+}
+
 TEST(Reduce, KeepsNan) {
   const float nan = std::numeric_limits<float>::quiet_NaN();
   EXPECT_THAT(values<float>(run_op("ReduceMax", {floats({1, nan, 2})})), ElementsAre(IsNan()));

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "backends/cpu/compile/kernel_check.h"
 
@@ -52,6 +53,26 @@ TEST_P(Conv, MatchesReference) {
   EXPECT_GE(bench.check(one, {one, three, other}, 1e-6 * std::sqrt(depth)), 1U);
 }
 
+// Minus infinity is 0 behind a Relu, whatever computes it.
+TEST_P(Conv, InfinitiesMeetARelu) {
+  const ConvCase& c = GetParam();
+  for (const float sign : {-1.0F, 1.0F}) {
+    Bench bench;
+    bench.middle = sign * std::numeric_limits<float>::infinity();
+    Shape shape = {1, c.in};
+    for (const std::int64_t size : c.size) shape.push_back(size);
+    Dims weights = {c.out, c.in / c.group};
+    weights.insert(weights.end(), c.kernel.begin(), c.kernel.end());
+    const auto y = bench.op("Conv", {bench.input("x", shape), bench.random_constant("w", weights)},
+                            attributes({{"group", c.group},
+                                        {"strides", c.strides},
+                                        {"pads", c.pads},
+                                        {"dilations", c.dilations}}));
+    bench.output(bench.op("Relu", {y}));
+    EXPECT_GE(bench.check(1e-4), 1U);
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(
     Shapes, Conv,
     ::testing::Values(
@@ -91,6 +112,28 @@ struct EpilogueBench : Bench {
 TEST(ConvEpilogue, Relu) {
   EpilogueBench bench;
   bench.output(bench.op("Relu", {bench.conv}));
+  bench.run();
+}
+
+// What is infinite stays so without a bound, and becomes the bound with one.
+TEST(ConvEpilogue, RangesOfInfinities) {
+  for (const float sign : {-1.0F, 1.0F}) {
+    for (const int bounds : {0, 1, 2, 3}) {
+      SCOPED_TRACE(std::to_string(sign) + " " + std::to_string(bounds));
+      EpilogueBench bench;
+      bench.middle = sign * std::numeric_limits<float>::infinity();
+      const auto low = (bounds & 1) != 0 ? bench.scalar("lo", 0) : ir::kNoValue;
+      const auto high = (bounds & 2) != 0 ? bench.scalar("hi", 6) : ir::kNoValue;
+      bench.output(bench.op("Clip", {bench.conv, low, high}));
+      bench.run();
+    }
+  }
+}
+
+TEST(ConvEpilogue, BoundsThatAreNan) {
+  EpilogueBench bench;
+  bench.output(bench.op("Clip", {bench.conv, bench.scalar("lo", 0),
+                                 bench.scalar("hi", std::numeric_limits<float>::quiet_NaN())}));
   bench.run();
 }
 
@@ -156,6 +199,42 @@ TEST(ConvTranspose, MatchesReference) {
     bench.output(bench.op("Sigmoid", {y}));
     EXPECT_GE(bench.check({{"n", 1}, {"h", 6}}, {{{"n", 1}, {"h", 6}}, {{"n", 2}, {"h", 9}}}, 1e-5),
               1U);
+  }
+}
+
+TEST(ConvTranspose, InfinitiesMeetARelu) {
+  for (const float sign : {-1.0F, 1.0F}) {
+    for (const std::int64_t out : {24, 1, 9}) {
+      for (const Ints& strides : {Ints{1, 1}, Ints{2, 2}}) {
+        Bench bench;
+        bench.middle = sign * std::numeric_limits<float>::infinity();
+        const auto y =
+            bench.op("ConvTranspose",
+                     {bench.input("x", {1, 24, 6, 7}), bench.random_constant("w", {24, out, 3, 3})},
+                     attributes({{"strides", strides}}));
+        bench.output(bench.op("Relu", {y}));
+        EXPECT_GE(bench.check(1e-5), 1U);
+      }
+    }
+  }
+}
+
+// What no tap meets is 0 beside a weight that is not finite, too.
+TEST(ConvTranspose, WeightsThatAreNotFinite) {
+  for (const std::int64_t out : {24, 1, 9}) {
+    for (const Ints& strides : {Ints{1, 1}, Ints{2, 2}}) {
+      SCOPED_TRACE(std::to_string(out) + " " + std::to_string(strides[0]));
+      std::vector<float> elements(static_cast<std::size_t>(24 * out * 9), 0.5F);
+      elements[0] = std::numeric_limits<float>::infinity();
+      Bench bench;
+      bench.low = 0.5F;
+      bench.output(bench.op(
+          "ConvTranspose",
+          {bench.input("x", {1, 24, 6, 7}),
+           bench.constant("w", Tensor::of<float>(DType::kFp32, {24, out, 3, 3}, elements))},
+          attributes({{"strides", strides}})));
+      EXPECT_GE(bench.check(1e-5), 1U);
+    }
   }
 }
 

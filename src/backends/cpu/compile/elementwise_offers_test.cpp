@@ -35,6 +35,40 @@ TEST_P(Unary, NaNsGoThrough) {
   EXPECT_EQ(bench.check(2e-6), 3U);
 }
 
+TEST_P(Unary, Infinities) {
+  for (const float sign : {-1.0F, 1.0F}) {
+    Bench bench;
+    bench.middle = sign * std::numeric_limits<float>::infinity();
+    bench.low = 0.5F;
+    bench.high = 1;
+    bench.output(bench.op(GetParam(), {bench.input("x", {2, 11, 9, 7})}));
+    EXPECT_EQ(bench.check(2e-6), 3U);
+  }
+}
+
+// An attribute that is NaN or infinite counts for the same elements.
+TEST(Elementwise, ParametersThatAreNotFinite) {
+  const std::pair<const char*, const char*> cases[] = {
+      {"LeakyRelu", "alpha"},   {"ThresholdedRelu", "alpha"},
+      {"Elu", "alpha"},         {"Selu", "alpha"},
+      {"Selu", "gamma"},        {"Celu", "alpha"},
+      {"HardSigmoid", "alpha"}, {"HardSigmoid", "beta"},
+      {"Swish", "alpha"}};
+  using Limits = std::numeric_limits<float>;
+  for (const auto& [op, name] : cases) {
+    for (const float value : {Limits::quiet_NaN(), Limits::infinity(), -Limits::infinity()}) {
+      for (const float middle : {0.0F, Limits::infinity(), -Limits::infinity()}) {
+        SCOPED_TRACE(std::string(op) + " " + name + " " + std::to_string(value) + " " +
+                     std::to_string(middle));
+        Bench bench;
+        bench.middle = middle;
+        bench.output(bench.op(op, {bench.input("x", {3, 11})}, attributes({{name, value}})));
+        EXPECT_EQ(bench.check(2e-6), 1U);
+      }
+    }
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Ops, Unary,
                          ::testing::Values("Relu", "LeakyRelu", "ThresholdedRelu", "Elu", "Selu",
                                            "Celu", "Sigmoid", "HardSigmoid", "HardSwish", "Tanh",
@@ -108,6 +142,18 @@ TEST(Elementwise, ClipWithoutBounds) {
   bench.output(bench.op(
       "Clip", {bench.input("x", {33}), ir::kNoValue, bench.constant("hi", scalar(0.25F))}));
   EXPECT_EQ(bench.check(1e-6), 1U);
+}
+
+TEST(Elementwise, ClipToNan) {
+  const auto nan = scalar(std::numeric_limits<float>::quiet_NaN());
+  for (const bool low : {false, true}) {
+    Bench bench;
+    const auto bound = bench.constant("bound", nan);
+    const auto other = bench.constant("other", scalar(0.25F));
+    bench.output(
+        bench.op("Clip", {bench.input("x", {33}), low ? bound : other, low ? other : bound}));
+    EXPECT_EQ(bench.check(1e-6), 1U);
+  }
 }
 
 TEST(Elementwise, NothingInEveryLayout) {

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "backends/cpu/compile/conv_draft.h"
 #include "backends/cpu/run/cpu_features.h"
@@ -54,6 +55,17 @@ bool library_is_better(const PlaneGeometry& geometry, const ConvWay& way) {
   return geometry.src_channels >= 16 && geometry.dst_channels >= 32;
 }
 
+// Planes hold zeros between the elements that they spread, which are no products of a transposed
+// convolution.
+Status check_weights(const SpecDraft& draft, const ConvPlan& plan) {
+  if (!plan.transposed) return {};
+  const std::size_t number = operand_ref(draft.spec, plan.weights_operand).index;
+  const float* weights = floats(draft.constant_bytes()[number].data());
+  const auto is_finite = [](float weight) { return std::isfinite(weight); };
+  if (std::all_of(weights, weights + numel(plan.weight_dims), is_finite)) return {};
+  return fail(ErrorCode::kUnimplemented, "ConvTranspose: expected weights that are finite");
+}
+
 Status check_way(const SpecDraft& laid, const InstanceDims& dims) {
   const auto bytes = laid.constant_bytes();
   TESSERA_ASSIGN(const ConvPlan plan, plan_conv(laid.spec, bytes, 0));
@@ -67,6 +79,8 @@ Offers offer_plane_conv(const OfferRequest& request, const ConvPlan& plan, doubl
                         bool alone) {
   const auto& spec = request.draft.spec;
   if (const auto checked = check_plane_conv(spec, plan); !checked) return refuse(checked.error());
+  if (const auto checked = check_weights(request.draft, plan); !checked)
+    return refuse(checked.error());
   const Dims& src = request.dims.inputs[operand_ref(spec, plan.src_operand).index];
   const Dims& dst = request.dims.outputs[0];
   const PlaneGeometry geometry = plane_geometry(plan, src, dst);

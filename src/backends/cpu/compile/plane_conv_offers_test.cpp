@@ -1,8 +1,10 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <limits>
 
 #include "backends/cpu/compile/conv_case_test.h"
+#include "backends/cpu/compile/conv_draft.h"
 
 namespace tessera::backends::cpu {
 namespace {
@@ -23,6 +25,16 @@ TEST_P(PlaneConv, MatchesReference) {
   EXPECT_GE(own_candidates(bench, c.at(1)), 1U);
   const double tolerance = 2e-6 * std::sqrt(c.depth()) + 5e-6;
   bench.check(c.at(1), {c.at(1), c.at(11), c.at(1, 5)}, tolerance);
+}
+
+TEST_P(PlaneConv, InfinitiesMeetARelu) {
+  const ConvCase& c = GetParam();
+  for (const float sign : {-1.0F, 1.0F}) {
+    Bench bench;
+    bench.middle = sign * std::numeric_limits<float>::infinity();
+    add_conv(bench, c);
+    bench.check(c.at(1), {c.at(1)}, 1e-4);
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(
@@ -75,6 +87,22 @@ TEST(PlaneConvOffers, RefusesWeightsComputedAtRunTime) {
   const auto x = bench.input("x", {1, 2, 9, 9});
   bench.output(bench.op("Conv", {x, bench.input("w", {3, 2, 3, 3})}));
   EXPECT_EQ(own_candidates(bench, {}), 0U);
+}
+
+TEST(PlaneConvOffers, RefusesTransposedWeightsThatAreNotFinite) {
+  Bench bench;
+  const auto x = bench.input("x", {1, 2, 9, 9});
+  const auto w = bench.constant(
+      "w", Tensor::of<float>(DType::kFp32, {2, 1, 1, 1},
+                             std::vector<float>{1, std::numeric_limits<float>::infinity()}));
+  bench.output(bench.op("ConvTranspose", {x, w}, attributes({{"strides", Ints{2, 2}}})));
+  EXPECT_EQ(own_candidates(bench, {}), 0U);
+  const SpecDraft draft = draft_spec(bench.item()).value();
+  const InstanceDims dims = dims_at(draft.spec, {}).value();
+  const OfferOptions options;
+  const ConvPlan plan = plan_conv(draft.spec, draft.constant_bytes(), 0).value();
+  EXPECT_EQ(offer_plane_conv({draft, dims, options}, plan, 1, true).refusal,
+            "ConvTranspose: expected weights that are finite");
 }
 
 // The library would generate its product at the first run.

@@ -1,5 +1,5 @@
-// MaxPool and AveragePool through oneDNN or own code; the global ones and reductions along all
-// spatial dims.
+// AveragePool through oneDNN or own code, MaxPool through own code; the global ones and reductions
+// along all spatial dims.
 
 #include <fmt/format.h>
 
@@ -40,7 +40,7 @@ Offers offer_pool(const OfferRequest& request) {
     Candidate candidate = make_candidate(draft, library ? "onednn.pool" : "simd.pool", form, form);
     set_traffic(candidate, draft, request.dims);
     candidate.flops *= static_cast<double>(numel(plan.kernel));
-    candidate.efficiency = library ? 0.4 : layout.is_row_major() ? 0.05 : 0.1;
+    candidate.efficiency = layout.is_row_major() ? 0.05 : library || !plan.average ? 0.4 : 0.1;
     offers.candidates.push_back(std::move(candidate));
   }
   return offers;

@@ -57,6 +57,54 @@ TEST(Pool, DilatedAndOfOtherRanks) {
   EXPECT_EQ(volume.check(2e-6), 3U);
 }
 
+TEST(Pool, NanAndMinusInfinityStay) {
+  for (const float middle :
+       {std::numeric_limits<float>::quiet_NaN(), -std::numeric_limits<float>::infinity()}) {
+    for (const std::int64_t channels : {1, 5, 16, 19}) {
+      for (const std::int64_t kernel : {1, 2, 3}) {
+        SCOPED_TRACE(std::to_string(middle) + " " + std::to_string(channels) + " " +
+                     std::to_string(kernel));
+        Bench bench;
+        bench.middle = middle;
+        bench.output(bench.op("MaxPool", {bench.input("x", {1, channels, 9, 11})},
+                              attributes({{"kernel_shape", Ints{kernel, kernel}}})));
+        EXPECT_EQ(bench.check(0), 3U);
+      }
+    }
+  }
+}
+
+TEST(Pool, AllNan) {
+  for (const Ints& dilations : {Ints{1, 1}, Ints{2, 1}}) {
+    Bench bench;
+    bench.low = bench.high = std::numeric_limits<float>::quiet_NaN();
+    bench.output(bench.op("MaxPool", {bench.input("x", {2, 10, 9, 11})},
+                          attributes({{"kernel_shape", Ints{3, 3}},
+                                      {"strides", Ints{2, 2}},
+                                      {"pads", Ints{1, 1, 1, 1}},
+                                      {"dilations", dilations}})));
+    EXPECT_EQ(bench.check(0), 3U);
+  }
+}
+
+TEST(Pool, WindowsOfPaddingAlone) {
+  for (const char* op : {"MaxPool", "AveragePool"}) {
+    SCOPED_TRACE(op);
+    Bench bench;
+    bench.output(bench.op(op, {bench.input("x", {2, 10, 6, 7})},
+                          attributes({{"kernel_shape", Ints{2, 2}}, {"pads", Ints{3, 2, 2, 0}}})));
+    EXPECT_EQ(bench.check(1e-6), 3U);
+  }
+}
+
+TEST(Pool, MaxPoolIsOwnCode) {
+  Bench bench;
+  bench.output(bench.op("MaxPool", {bench.input("x", {1, 16, 8, 8})},
+                        attributes({{"kernel_shape", Ints{2, 2}}})));
+  for (const Candidate& candidate : bench.offers({}).candidates)
+    EXPECT_EQ(candidate.kernel, "simd.pool");
+}
+
 TEST(Pool, IndicesAreRefused) {
   Bench bench;
   const auto outputs = bench.node("MaxPool", {bench.input("x", {1, 2, 8, 8})},
@@ -75,6 +123,20 @@ TEST(GlobalPool, AverageAndMax) {
           bench.check({{"n", 1}, {"h", 7}},
                       {{{"n", 1}, {"h", 7}}, {{"n", 2}, {"h", 50}}, {{"n", 2}, {"h", 0}}}, 2e-6),
           3U);
+    }
+  }
+}
+
+TEST(GlobalPool, NanAndInfinityStay) {
+  for (const char* op : {"GlobalAveragePool", "GlobalMaxPool"}) {
+    for (const float middle :
+         {std::numeric_limits<float>::quiet_NaN(), -std::numeric_limits<float>::infinity()}) {
+      for (const std::int64_t size : {1, 9}) {
+        Bench bench;
+        bench.middle = middle;
+        bench.output(bench.op(op, {bench.input("x", {1, 10, size, size})}));
+        EXPECT_EQ(bench.check(2e-6), 3U);
+      }
     }
   }
 }

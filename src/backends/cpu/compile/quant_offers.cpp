@@ -324,7 +324,7 @@ bool strip_quantised_movement(SpecDraft& draft) {
     Result<QuantParams> found = fail(ErrorCode::kUnimplemented, "");
     if (step.op_type == "DequantizeLinear") {
       found = dequantised(spec, bytes, step).map([](const auto& tensor) { return tensor.params; });
-    } else if (step.op_type == "QuantizeLinear" && last) {
+    } else if (step.op_type == "QuantizeLinear" && last && check_precision(step)) {
       found = quant_params(spec, bytes, spec.outputs[0].dtype, step_input(step, 1),
                            step_input(step, 2));
     } else {

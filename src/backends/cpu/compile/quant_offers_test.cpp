@@ -1,6 +1,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <limits>
+
 #include "backends/cpu/compile/kernel_check.h"
 #include "testing/random.h"
 
@@ -373,6 +375,44 @@ TEST(QuantizeLinear, OfConstants) {
   QuantBench bias;
   bias.output(bias.bias(7, 0.25F));
   EXPECT_EQ(bias.check(kExact), 1U);
+}
+
+// Alone, behind a product, and where bytes would be moved as they are.
+TEST(QuantizeLinear, OtherPrecisionsAreRefused) {
+  const std::string refusal =
+      "QuantizeLinear: attribute 'precision': expected 0 or 1 (fp32), found 10";
+  const auto quantize = [](QuantBench& bench, ir::ValueId x, std::int64_t precision) {
+    bench.output(bench.op("QuantizeLinear", {x, bench.number(0.3F), bench.zero(DType::kInt8, 9)},
+                          attributes({{"precision", precision}})));
+  };
+  QuantBench alone;
+  quantize(alone, alone.input("x", to_shape({4})), 10);
+  EXPECT_EQ(alone.offers({}).refusal, refusal);
+  QuantBench same;
+  quantize(same, same.input("x", to_shape({4})), 1);
+  EXPECT_EQ(same.check(kExact), 1U);
+
+  QuantBench product;
+  const auto x = product.source(to_shape({2, 16}), DType::kInt8, 0.3F, 9);
+  quantize(product, product.op("MatMul", {x, product.weights({16, 8}, 0.25F)}), 10);
+  EXPECT_THAT(product.offers({}).refusal, HasSubstr(refusal));
+
+  QuantBench moved;
+  const auto bytes = moved.source(to_shape({2, 3}), DType::kInt8, 0.3F, 9);
+  quantize(moved, moved.op("Transpose", {bytes}, attributes({{"perm", Ints{1, 0}}})), 10);
+  EXPECT_TRUE(moved.offers({}).candidates.empty());
+}
+
+TEST(DynamicQuantizeLinear, RangesThatAreNotFinite) {
+  using Limits = std::numeric_limits<float>;
+  for (const float middle : {0.0F, Limits::infinity(), -Limits::infinity(), Limits::quiet_NaN()}) {
+    QuantBench bench;
+    bench.middle = middle;
+    for (const ir::ValueId y :
+         bench.node("DynamicQuantizeLinear", {bench.input("x", to_shape({5, 7}))}, {}, 3))
+      bench.output(y);
+    EXPECT_EQ(bench.check(kExact), 1U) << middle;
+  }
 }
 
 TEST(QuantizeLinear, OtherDtypesAreRefused) {

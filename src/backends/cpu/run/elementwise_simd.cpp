@@ -80,7 +80,7 @@ HWY_INLINE V erf_of(V x) {
 HWY_INLINE V elu(V x, float alpha, float scale) {
   const D d;
   const V negative = hn::Mul(constant(alpha), hn::Expm1(d, at_most(x, 0)));
-  return hn::Mul(constant(scale), hn::IfThenElse(hn::Gt(x, hn::Zero(d)), x, negative));
+  return hn::Mul(constant(scale), hn::IfThenElse(hn::Lt(x, hn::Zero(d)), negative, x));
 }
 
 HWY_INLINE V hard_sigmoid(V x, float alpha, float beta) {
@@ -115,7 +115,7 @@ void run_activation(SimdOp op, const float* a, float* y, std::size_t n, float al
       });
     case SimdOp::kThresholdedRelu:
       return map1(a, y, n,
-                  [=](V x) HWY_ATTR { return hn::IfThenZeroElse(hn::Le(x, constant(alpha)), x); });
+                  [=](V x) HWY_ATTR { return hn::IfThenElseZero(hn::Gt(x, constant(alpha)), x); });
     case SimdOp::kElu: return map1(a, y, n, [=](V x) HWY_ATTR { return elu(x, alpha, 1); });
     case SimdOp::kSelu: return map1(a, y, n, [=](V x) HWY_ATTR { return elu(x, alpha, beta); });
     case SimdOp::kCelu:

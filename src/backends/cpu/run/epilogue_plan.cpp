@@ -1,7 +1,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cfloat>
 #include <cmath>
 
 #include "backends/cpu/run/conv_plan.h"
@@ -82,15 +81,16 @@ class EpilogueReader {
     if (step.inputs[0] != current_) return false;
     const auto& op = step.op_type;
     if (op == "Relu") {
-      eltwise(Eltwise::kRelu);
+      // The library's plain code multiplies what is below 0 by the slope: minus infinity by 0.
+      eltwise(Eltwise::kClip, 0, HUGE_VALF);
     } else if (op == "LeakyRelu") {
       eltwise(Eltwise::kRelu, step.attributes.get_float("alpha", 0.01F));
     } else if (op == "Clip") {
       const auto low =
-          step_input(step, 1) < 0 ? -FLT_MAX : constant_scalar(spec_, constants_, step.inputs[1]);
+          step_input(step, 1) < 0 ? -HUGE_VALF : constant_scalar(spec_, constants_, step.inputs[1]);
       const auto high =
-          step_input(step, 2) < 0 ? FLT_MAX : constant_scalar(spec_, constants_, step.inputs[2]);
-      if (!low || !high) return false;
+          step_input(step, 2) < 0 ? HUGE_VALF : constant_scalar(spec_, constants_, step.inputs[2]);
+      if (!low || !high || std::isnan(*low) || std::isnan(*high)) return false;
       eltwise(Eltwise::kClip, *low, *high);
     } else if (op == "Sigmoid") {
       eltwise(Eltwise::kSigmoid);

@@ -44,7 +44,7 @@ Result<std::unique_ptr<LoadedKernel>> load_quantize(const artefact::KernelSpec& 
                                                     Constants constants);
 Result<std::unique_ptr<LoadedKernel>> load_dynamic_quantize(const artefact::KernelSpec& spec,
                                                             Constants constants);
-// pool_kernel.cpp: "onednn.pool" and "simd.pool": MaxPool, AveragePool; "simd.global_pool".
+// pool_kernel.cpp: "onednn.pool": AveragePool; "simd.pool": MaxPool too; "simd.global_pool".
 Result<std::unique_ptr<LoadedKernel>> load_onednn_pool(const artefact::KernelSpec& spec,
                                                        Constants constants);
 Result<std::unique_ptr<LoadedKernel>> load_pool(const artefact::KernelSpec& spec,

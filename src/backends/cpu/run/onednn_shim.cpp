@@ -254,7 +254,7 @@ Result<std::shared_ptr<OnednnPrimitive>> OnednnPrimitive::describe(const PoolPro
   const dnnl_memory_desc_t src = to_md(problem.src);
   const dnnl_memory_desc_t dst = to_md(problem.dst);
   const Dims dilates = dilates_of(problem.dilations);
-  constexpr std::array kKinds = {dnnl_pooling_max, dnnl_pooling_avg_include_padding,
+  constexpr std::array kKinds = {dnnl_pooling_avg_include_padding,
                                  dnnl_pooling_avg_exclude_padding};
   dnnl_pooling_v2_desc_t op;
   TESSERA_TRY(check(dnnl_pooling_v2_forward_desc_init(

@@ -74,9 +74,9 @@ struct ProductProblem {
   friend auto operator<=>(const ProductProblem&, const ProductProblem&) = default;
 };
 
-enum class PoolKind : std::uint8_t { kMax, kAverageIncludePad, kAverageExcludePad };
+enum class PoolKind : std::uint8_t { kAverageIncludePad, kAverageExcludePad };
 struct PoolProblem {
-  PoolKind kind = PoolKind::kMax;
+  PoolKind kind = PoolKind::kAverageIncludePad;
   MemoryFormat src, dst;
   Dims kernel, strides, dilations, pads_begin, pads_end;
   friend auto operator<=>(const PoolProblem&, const PoolProblem&) = default;

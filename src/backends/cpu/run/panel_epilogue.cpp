@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <limits>
-
 #include "backends/cpu/run/physical.h"
 
 namespace tessera::backends::cpu {
@@ -20,8 +18,6 @@ std::optional<PanelEpilogue> as_panel_epilogue(const artefact::KernelSpec& spec,
                         operand_decl(spec, planned.operand)->shape == spec.outputs[0].shape;
       if (!adds) return std::nullopt;
       result.addend = planned.operand;
-    } else if (op.eltwise == Eltwise::kRelu && op.alpha == 0) {
-      result.range = {0.0F, std::numeric_limits<float>::infinity()};
     } else if (op.eltwise == Eltwise::kClip) {
       result.range = {op.alpha, op.beta};
     } else {

@@ -1,5 +1,5 @@
-// Pooling: "onednn.pool" where the library has code for the layout, "simd.pool" for every window
-// and layout, "simd.global_pool".
+// Pooling: "onednn.pool", averages where the library has code for the layout; "simd.pool" for every
+// window and layout; "simd.global_pool".
 
 #include <fmt/format.h>
 
@@ -15,6 +15,7 @@
 #include "backends/cpu/run/parallel_status.h"
 #include "backends/cpu/run/physical.h"
 #include "backends/cpu/run/pool_plan.h"
+#include "backends/cpu/run/pool_simd.h"
 #include "backends/cpu/run/primitive_cache.h"
 
 namespace tessera::backends::cpu {
@@ -26,11 +27,19 @@ constexpr std::int64_t kGrain = 16384;
 struct Lanes {
   std::int64_t images = 1;  // times the whole spatial extent
   std::int64_t lanes = 1;
+  std::int64_t blocks = 1;  // images of one item of the batch
+  std::int64_t channels = 1;
+
+  // The lanes of an image that hold channels; the others pad.
+  [[nodiscard]] std::int64_t real(std::int64_t image) const {
+    return std::min(lanes, channels - image % blocks * lanes);
+  }
 };
 
 Lanes lanes_of(const PoolPlan& plan, const Dims& dims) {
-  if (is_channels_last(plan.layout, dims.size())) return {dims[0], dims[1]};
-  return {plan.folded_images(dims), channel_block_of(plan.layout)};
+  if (is_channels_last(plan.layout, dims.size())) return {dims[0], dims[1], 1, dims[1]};
+  const std::int64_t block = channel_block_of(plan.layout);
+  return {plan.folded_images(dims), block, (dims[1] + block - 1) / block, dims[1]};
 }
 
 // The taps of one output along one dim that fall on input: first tap, their number, and the divisor
@@ -73,6 +82,7 @@ class PoolWindows {
       taps_[d] = d < pad ? std::vector<Taps>{{0, 1, 1}}
                          : taps_along(plan, d - pad, src[2 + d - pad], dst[2 + d - pad]);
     }
+    for (const Taps& taps : taps_[2]) columns_.push_back({taps.first, taps.count});
   }
 
   [[nodiscard]] std::int64_t rows() const { return lanes_.images * size(0) * size(1); }
@@ -80,15 +90,27 @@ class PoolWindows {
     return size(2) * lanes_.lanes * numel(plan_.kernel);
   }
 
-  void run(const float* source, float* target, std::int64_t begin, std::int64_t end) const {
+  // One line of the source, where lines of single elements are folded before their windows are.
+  [[nodiscard]] std::int64_t scratch_bytes() const {
+    return plan_.average || lanes_.lanes > 1 ? 0
+                                             : in_[2] * static_cast<std::int64_t>(sizeof(float));
+  }
+
+  void run(const float* source, float* target, std::int64_t begin, std::int64_t end,
+           float* scratch) const {
     const std::int64_t image_size = in_[0] * in_[1] * in_[2] * lanes_.lanes;
     for (std::int64_t row = begin; row < end; ++row) {
       const std::int64_t image = row / (size(0) * size(1));
       const Taps& z = taps_[0][static_cast<std::size_t>(row / size(1) % size(0))];
       const Taps& y = taps_[1][static_cast<std::size_t>(row % size(1))];
-      for (std::int64_t o = 0; o < size(2); ++o) {
-        window(source + image * image_size, target + (row * size(2) + o) * lanes_.lanes, z, y,
-               taps_[2][static_cast<std::size_t>(o)]);
+      const float* in = source + image * image_size;
+      float* out = target + row * size(2) * lanes_.lanes;
+      if (plan_.average) {
+        for (std::int64_t o = 0; o < size(2); ++o)
+          average(in, out + o * lanes_.lanes, z, y, taps_[2][static_cast<std::size_t>(o)]);
+      } else {
+        largest(in, out, z, y, scratch);
+        clear_padding(out, image, z.count * y.count == 0);
       }
     }
   }
@@ -98,26 +120,49 @@ class PoolWindows {
     return static_cast<std::int64_t>(taps_[d].size());
   }
 
-  void window(const float* image, float* out, const Taps& z, const Taps& y, const Taps& x) const {
+  [[nodiscard]] const float* line(const float* image, const Taps& z, std::int64_t i, const Taps& y,
+                                  std::int64_t j) const {
+    const std::int64_t number = (z.first + i * dilation_[0]) * in_[1] + y.first + j * dilation_[1];
+    return image + number * in_[2] * lanes_.lanes;
+  }
+
+  void largest(const float* image, float* out, const Taps& z, const Taps& y, float* scratch) const {
+    std::vector<const float*> lines;
+    for (std::int64_t i = 0; i < z.count; ++i)
+      for (std::int64_t j = 0; j < y.count; ++j) lines.push_back(line(image, z, i, y, j));
+    if (lanes_.lanes == 1 && lines.size() > 1) {
+      const ColumnRange whole{0, 1};
+      max_windows({lines, {&whole, 1}, 1, static_cast<std::size_t>(in_[2])}, scratch);
+      lines = {scratch};
+    }
+    max_windows({lines, columns_, dilation_[2], static_cast<std::size_t>(lanes_.lanes)}, out);
+  }
+
+  // Lanes that pad hold zeros, of which a window without elements makes none.
+  void clear_padding(float* out, std::int64_t image, bool no_lines) const {
+    const std::int64_t real = lanes_.real(image);
+    if (real == lanes_.lanes) return;
+    for (const ColumnRange& columns : columns_) {
+      if (no_lines || columns.count == 0) std::fill(out + real, out + lanes_.lanes, 0.0F);
+      out += lanes_.lanes;
+    }
+  }
+
+  void average(const float* image, float* out, const Taps& z, const Taps& y, const Taps& x) const {
     const auto lanes = static_cast<std::size_t>(lanes_.lanes);
-    std::fill_n(out, lanes, plan_.average ? 0.0F : -HUGE_VALF);
+    std::fill_n(out, lanes, 0.0F);
     for (std::int64_t i = 0; i < z.count; ++i) {
       for (std::int64_t j = 0; j < y.count; ++j) {
-        const std::int64_t line =
-            ((z.first + i * dilation_[0]) * in_[1] + y.first + j * dilation_[1]) * in_[2];
         for (std::int64_t k = 0; k < x.count; ++k) {
-          const float* at = image + (line + x.first + k * dilation_[2]) * lanes_.lanes;
+          const float* at = line(image, z, i, y, j) + (x.first + k * dilation_[2]) * lanes_.lanes;
           if (lanes == 1) {
-            *out = plan_.average ? *out + *at : (*at > *out || std::isnan(*at) ? *at : *out);
-          } else if (plan_.average) {
-            simd_accumulate(at, out, lanes);
+            *out += *at;
           } else {
-            simd_accumulate_max(at, out, lanes);
+            simd_accumulate(at, out, lanes);
           }
         }
       }
     }
-    if (!plan_.average) return;
     const std::int64_t count = plan_.include_pad ? z.with_padding * y.with_padding * x.with_padding
                                                  : z.count * y.count * x.count;
     run_simd(SimdOp::kScaleShift, out, nullptr, out, lanes,
@@ -129,6 +174,7 @@ class PoolWindows {
   std::array<std::int64_t, 3> in_{};
   std::array<std::int64_t, 3> dilation_{};
   std::array<std::vector<Taps>, 3> taps_;
+  std::vector<ColumnRange> columns_;  // of the last of them
 };
 
 std::unique_ptr<KernelInstance> own_instance(const PoolPlan& plan, const Dims& src, const Dims& dst,
@@ -137,12 +183,16 @@ std::unique_ptr<KernelInstance> own_instance(const PoolPlan& plan, const Dims& s
   const std::int64_t rows = windows.rows();
   const std::int64_t chunks = std::min(chunk_count(rows * windows.row_work(), kGrain, threads),
                                        std::max<std::int64_t>(rows, 1));
+  const std::int64_t scratch_each = windows.scratch_bytes();
   return chunked(
-      chunks, [windows = std::move(windows), rows](const ExecuteArgs& args, std::int64_t i,
-                                                   std::int64_t count, std::byte*) {
+      chunks,
+      [windows = std::move(windows), rows](const ExecuteArgs& args, std::int64_t i,
+                                           std::int64_t count, std::byte* scratch) {
         const ChunkRange range = chunk_range(rows, count, i);
-        windows.run(floats(args.inputs[0]), floats(args.outputs[0]), range.begin, range.end);
-      });
+        windows.run(floats(args.inputs[0]), floats(args.outputs[0]), range.begin, range.end,
+                    reinterpret_cast<float*>(scratch));
+      },
+      scratch_each);
 }
 
 class OnednnPoolInstance final : public KernelInstance {
@@ -208,7 +258,7 @@ class PoolKernel final : public LoadedKernel {
       if (built) return std::unique_ptr<KernelInstance>(std::move(instance));
       if (built.error().code != ErrorCode::kUnimplemented) return tl::unexpected(built.error());
     }
-    return own_instance(plan_, src, dst, threads);  // the library has nothing for these sizes
+    return own_instance(plan_, src, dst, threads);  // the library has nothing for these
   }
 
  private:
@@ -230,36 +280,33 @@ class GlobalPoolKernel final : public LoadedKernel {
     const std::int64_t chunks =
         std::min(chunk_count(numel(src), kGrain, threads), std::max<std::int64_t>(lanes.images, 1));
     const bool average = average_;
-    const std::int64_t channels = src[1];
-    const std::int64_t blocks =  // of one image
-        std::max<std::int64_t>(lanes.images / std::max<std::int64_t>(src[0], 1), 1);
-    return chunked(chunks, [=](const ExecuteArgs& args, std::int64_t i, std::int64_t count,
-                               std::byte*) {
-      const ChunkRange range = chunk_range(lanes.images, count, i);
-      const auto width = static_cast<std::size_t>(lanes.lanes);
-      for (std::int64_t image = range.begin; image < range.end; ++image) {
-        const float* in = floats(args.inputs[0]) + image * spatial * lanes.lanes;
-        float* out = floats(args.outputs[0]) + image * lanes.lanes;
-        if (spatial == 0) {
-          using Limits = std::numeric_limits<float>;
-          const std::int64_t real = std::min(lanes.lanes, channels - image % blocks * lanes.lanes);
-          std::fill_n(out, real, average ? Limits::quiet_NaN() : -Limits::infinity());
-          std::fill(out + real, out + lanes.lanes, 0.0F);  // lanes that pad
-          continue;
-        }
-        if (width == 1) {
-          *out = average ? simd_sum(in, static_cast<std::size_t>(spatial))
-                         : simd_max(in, static_cast<std::size_t>(spatial));
-        } else if (average) {
-          simd_column_sums(in, static_cast<std::size_t>(spatial), width, out);
-        } else {
-          simd_column_maxima(in, static_cast<std::size_t>(spatial), width, out);
-        }
-        if (average)
-          run_simd(SimdOp::kScaleShift, out, nullptr, out, width,
-                   1.0F / static_cast<float>(spatial), 0);
-      }
-    });
+    return chunked(
+        chunks, [=](const ExecuteArgs& args, std::int64_t i, std::int64_t count, std::byte*) {
+          const ChunkRange range = chunk_range(lanes.images, count, i);
+          const auto width = static_cast<std::size_t>(lanes.lanes);
+          for (std::int64_t image = range.begin; image < range.end; ++image) {
+            const float* in = floats(args.inputs[0]) + image * spatial * lanes.lanes;
+            float* out = floats(args.outputs[0]) + image * lanes.lanes;
+            if (spatial == 0) {
+              using Limits = std::numeric_limits<float>;
+              const std::int64_t real = lanes.real(image);
+              std::fill_n(out, real, average ? Limits::quiet_NaN() : -Limits::infinity());
+              std::fill(out + real, out + lanes.lanes, 0.0F);  // lanes that pad
+              continue;
+            }
+            if (width == 1) {
+              *out = average ? simd_sum(in, static_cast<std::size_t>(spatial))
+                             : simd_max(in, static_cast<std::size_t>(spatial));
+            } else if (average) {
+              simd_column_sums(in, static_cast<std::size_t>(spatial), width, out);
+            } else {
+              simd_column_maxima(in, static_cast<std::size_t>(spatial), width, out);
+            }
+            if (average)
+              run_simd(SimdOp::kScaleShift, out, nullptr, out, width,
+                       1.0F / static_cast<float>(spatial), 0);
+          }
+        });
   }
 
  private:

@@ -31,10 +31,10 @@ std::int64_t PoolPlan::folded_images(const Dims& dims) const {
 }
 
 Result<PoolProblem> PoolPlan::problem(const Dims& src, const Dims& dst, std::int64_t images) const {
+  if (!average)
+    return fail(ErrorCode::kUnimplemented, "oneDNN: expected AveragePool, found MaxPool");
   PoolProblem result;
-  result.kind = !average      ? PoolKind::kMax
-                : include_pad ? PoolKind::kAverageIncludePad
-                              : PoolKind::kAverageExcludePad;
+  result.kind = include_pad ? PoolKind::kAverageIncludePad : PoolKind::kAverageExcludePad;
   const bool last = is_channels_last(layout, src.size());
   Dims src_dims = src;
   Dims dst_dims = dst;
@@ -51,7 +51,7 @@ Result<PoolProblem> PoolPlan::problem(const Dims& src, const Dims& dst, std::int
     const std::int64_t begin = begin_pad(d, in, out);
     const std::int64_t end =
         (out - 1) * strides[d] + (kernel[d] - 1) * dilations[d] + 1 - in - begin;
-    if (average && include_pad && end > padded_end(d, in, out) - in) {
+    if (include_pad && end > padded_end(d, in, out) - in) {
       return fail(ErrorCode::kUnimplemented,
                   "oneDNN: expected windows that end in the declared padding, found ones that "
                   "ceil_mode adds");

@@ -24,7 +24,7 @@ struct PoolPlan {
   [[nodiscard]] std::int64_t padded_end(std::size_t d, std::int64_t in, std::int64_t out) const;
 
   // The library's problem for `images` of the folded batch (see fold). Errors: windows that it
-  // would average otherwise.
+  // would average otherwise; MaxPool, whose NaN and minus infinity the library loses.
   [[nodiscard]] Result<PoolProblem> problem(const Dims& src, const Dims& dst,
                                             std::int64_t images) const;
   // How many images of one channel block (of one channel, of all channels) the tensor holds, one

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <array>
 
+#include "backends/cpu/run/quantize_plan.h"
+
 namespace tessera::backends::cpu {
 namespace {
 
@@ -96,6 +98,7 @@ class Reader {
   Status read_result(const artefact::KernelStep& step) {
     if (step_input(step, 0) != current_)
       return unsupported("expected it to quantise the last result");
+    TESSERA_TRY(check_precision(step));
     TESSERA_ASSIGN(plan_.result, result_params(step_input(step, 1), step_input(step, 2)));
     return {};
   }

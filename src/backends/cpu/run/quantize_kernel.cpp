@@ -105,6 +105,14 @@ class DynamicQuantizeKernel final : public LoadedKernel {
 
 }  // namespace
 
+Status check_precision(const artefact::KernelStep& step) {
+  const std::int64_t precision = step.attributes.get_int("precision", 0);
+  if (precision == 0 || precision == static_cast<std::int64_t>(DType::kFp32)) return {};
+  return fail(ErrorCode::kUnimplemented,
+              fmt::format("{}: attribute 'precision': expected 0 or 1 (fp32), found {}",
+                          step.op_type, precision));
+}
+
 Result<QuantizePlan> plan_quantize(const artefact::KernelSpec& spec) {
   if (spec.steps.size() != 1 || spec.outputs.size() != 1)
     return bad_spec(spec, "expected one step and one output");
@@ -128,6 +136,7 @@ Result<QuantizePlan> plan_quantize(const artefact::KernelSpec& spec) {
   if (real != DType::kFp32 || scale->dtype != DType::kFp32)
     return refused(fmt::format("expected fp32, found {}",
                                to_string(real == DType::kFp32 ? scale->dtype : real)));
+  TESSERA_TRY(check_precision(step));
   if (const auto block = step.attributes.get_int("block_size", 0); block != 0)
     return refused(fmt::format("attribute 'block_size': expected 0, found {}", block));
   const auto scales = constant_dims(scale->shape);

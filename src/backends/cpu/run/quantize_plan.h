@@ -15,6 +15,9 @@ struct QuantizePlan {
   std::optional<std::size_t> axis;  // nothing: one scale for the whole tensor
 };
 
+// Errors: a QuantizeLinear that divides in another precision than fp32.
+Status check_precision(const artefact::KernelStep& step);
+
 // Errors: what it cannot take, with what it found.
 Result<QuantizePlan> plan_quantize(const artefact::KernelSpec& spec);
 
