@@ -32,7 +32,6 @@
 #include "base/statistics.h"
 #include "compiler/seen_run.h"
 #include "compiler/timed_kernel.h"
-#include "io/npz.h"
 #include "runnable.h"
 #include "runtime/executor.h"
 #include "runtime/trace.h"
@@ -171,7 +170,8 @@ Result<Json> work(const Options& options) {
   TESSERA_ASSIGN(auto image, artefact::read_program(options.model));
   TESSERA_ASSIGN(const auto program,
                  runtime::LoadedProgram::create(std::move(image), "", backends::make_run_device));
-  TESSERA_ASSIGN(const auto inputs, io::read_npz(options.inputs));
+  TESSERA_ASSIGN(const auto inputs,
+                 tools::gather_inputs(program->method(), {.files = {options.inputs}}));
   TESSERA_ASSIGN(const auto executor,
                  runtime::Executor::create(program, {.threads = options.threads, .trace = true}));
   TESSERA_TRY(tools::bind_inputs(*executor, inputs));
@@ -186,7 +186,7 @@ Result<Json> work(const Options& options) {
         std::ranges::find_if(inputs, [&](const auto& entry) { return entry.first == decl.name; });
     if (given == inputs.end())
       return fail(ErrorCode::kFailedPrecondition, fmt::format("input '{}' is missing", decl.name));
-    values.push_back(given->second);
+    values.push_back(given->second.tensor);
   }
   TESSERA_ASSIGN(const auto seen, compiler::see_run(program, values, {.threads = options.threads}));
   if (seen.ended) return tl::unexpected(*seen.ended);
