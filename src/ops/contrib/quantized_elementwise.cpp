@@ -82,10 +82,12 @@ Status global_average_pool(Expansion& e) {
   return pool(e, "GlobalAveragePool", {});
 }
 
+// In fp64, as a mean in fp32 that is a rounding away lies on the other side of a tie.
 Status reduce_mean(Expansion& e) {
-  const Operand y = e.add("ReduceMean", {real(e, 0), e.ints(e.attributes().get_ints("axes"))},
-                          e.keep({"keepdims"}));
-  return replace_quantized(e, y, 3);
+  const Operand wide = e.cast(real(e, 0), DType::kFp64);
+  const Operand mean =
+      e.add("ReduceMean", {wide, e.ints(e.attributes().get_ints("axes"))}, e.keep({"keepdims"}));
+  return replace_quantized(e, e.cast(mean, DType::kFp32), 3);
 }
 
 Status where(Expansion& e) {

@@ -1,8 +1,10 @@
 // "simd.quant_pool": MaxPool, AveragePool and the global ones over 8-bit tensors, channels-last.
-// Maxima are of the elements themselves, averages of exact sums; then both are quantised anew.
+// Maxima are of the elements themselves, averages of exact sums; then both are quantised anew. An
+// average that lies by a tie is summed again as it is written: of real elements, each rounded.
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstring>
 
 #include "backends/cpu/run/chunked_instance.h"
@@ -69,6 +71,7 @@ class QuantPoolKernel final : public LoadedKernel {
       float real = 0;
       const QuantParams& from = quant_.src.params;
       dequantize(from.dtype, &element, from.zero, from.scale, &real, {1, 1, 0, 0});
+      reals_[i] = static_cast<double>(real);
       quantize(quant_.result->dtype, &real, quant_.result->scale, quant_.result->zero, &again_[i],
                {1, 1, 0, 0});
     }
@@ -115,25 +118,23 @@ class QuantPoolKernel final : public LoadedKernel {
       } else {
         std::memset(out, quant_.src.params.dtype == DType::kInt8 ? 0x80 : 0, count);
       }
-      for (std::int64_t i = 0; i < z.count; ++i) {
-        for (std::int64_t j = 0; j < y.count; ++j) {
-          const std::int64_t line =
-              ((image * windows.in[0] + z.first + i * z.step) * windows.in[1] + y.first +
-               j * y.step) *
-              windows.in[2];
-          for (std::int64_t k = 0; k < x.count; ++k) {
-            const std::byte* pixel = source + (line + x.first + k * x.step) * channels;
-            if (average_)
-              accumulate_sums(quant_.src.params.dtype, pixel, sums, count);
-            else
-              accumulate_max(quant_.src.params.dtype, pixel, out, count);
-          }
-        }
-      }
+      for_pixels(windows, image, z, y, x, [&](std::int64_t pixel) {
+        if (average_)
+          accumulate_sums(quant_.src.params.dtype, source + pixel * channels, sums, count);
+        else
+          accumulate_max(quant_.src.params.dtype, source + pixel * channels, out, count);
+      });
       const std::int64_t taps = z.count * y.count * x.count;
       if (average_) {
         const bool padded = pool_ && pool_->include_pad;
-        finish_average(sums, taps, padded ? z.padded * y.padded * x.padded : taps,
+        const auto written = [&](std::int64_t channel) {
+          double sum = 0;
+          for_pixels(windows, image, z, y, x, [&](std::int64_t pixel) {
+            sum += reals_[std::to_integer<std::size_t>(source[pixel * channels + channel])];
+          });
+          return sum;
+        };
+        finish_average(sums, taps, padded ? z.padded * y.padded * x.padded : taps, written,
                        floats(scratch + channels * 4), out, channels);
       } else {
         finish_max(taps, out, channels);
@@ -141,6 +142,36 @@ class QuantPoolKernel final : public LoadedKernel {
       out += channels;
     }
   }
+
+  // Calls f(number of the pixel) for the taps of one window that fall on the source.
+  template <typename F>
+  static void for_pixels(const Windows& windows, std::int64_t image, const Window& z,
+                         const Window& y, const Window& x, const F& f) {
+    for (std::int64_t i = 0; i < z.count; ++i) {
+      for (std::int64_t j = 0; j < y.count; ++j) {
+        const std::int64_t line = ((image * windows.in[0] + z.first + i * z.step) * windows.in[1] +
+                                   y.first + j * y.step) *
+                                  windows.in[2];
+        for (std::int64_t k = 0; k < x.count; ++k) f(line + x.first + k * x.step);
+      }
+    }
+  }
+
+  // Whether an average could lie on the other side of a tie with its elements rounded: how far from
+  // one that may be, and how far it is.
+  struct Ties {
+    double per_real, reach;
+
+    Ties(const QuantParams& from, const QuantParams& to, std::int64_t taps, std::int64_t divisor)
+        : per_real(1 / static_cast<double>(to.scale)),
+          reach(std::ldexp(std::abs(256 * static_cast<double>(from.scale) * per_real), -22) *
+                static_cast<double>(taps) / static_cast<double>(divisor)) {}
+    [[nodiscard]] bool is_by_one(double average) const {
+      constexpr double kRounds = 0x1.8p52;  // what is added to it loses its fraction
+      const double steps = average * per_real;
+      return !(0.5 - std::abs(steps - ((steps + kRounds) - kRounds)) > reach);
+    }
+  };
 
   // A window of padding alone is minus infinity, the lowest element whatever the scale.
   void finish_max(std::int64_t taps, std::byte* out, std::int64_t channels) const {
@@ -154,15 +185,27 @@ class QuantPoolKernel final : public LoadedKernel {
     }
   }
 
+  // `written` sums the real elements of a channel.
+  template <typename Written>
   void finish_average(const std::int32_t* sums, std::int64_t taps, std::int64_t divisor,
-                      float* real, std::byte* out, std::int64_t channels) const {
+                      const Written& written, float* real, std::byte* out,
+                      std::int64_t channels) const {
     const QuantParams& from = quant_.src.params;
     const std::int64_t shift = taps * from.zero;
-    const double scale = from.scale;
+    const auto scale = static_cast<double>(from.scale);
+    const auto count = static_cast<double>(divisor == 0 ? 1 : divisor);  // of none, the sum is 0
+    const Ties ties(from, *quant_.result, taps, divisor == 0 ? 1 : divisor);
+    bool any_by_a_tie = false;
     for (std::int64_t c = 0; c < channels; ++c) {
-      real[c] = divisor == 0 ? 0.0F
-                             : static_cast<float>(static_cast<double>(sums[c] - shift) * scale /
-                                                  static_cast<double>(divisor));
+      const double average = static_cast<double>(sums[c] - shift) * scale / count;
+      real[c] = static_cast<float>(average);
+      any_by_a_tie |= ties.is_by_one(average);
+    }
+    int exponent = 0;
+    const bool exact = std::abs(std::frexp(scale, &exponent)) == 0.5;  // elements are not rounded
+    for (std::int64_t c = 0; c < channels && any_by_a_tie && !exact; ++c) {
+      if (ties.is_by_one(static_cast<double>(sums[c] - shift) * scale / count))
+        real[c] = static_cast<float>(written(c) / count);
     }
     quantize(quant_.result->dtype, real, quant_.result->scale, quant_.result->zero, out,
              {1, static_cast<std::size_t>(channels), 0, 0});
@@ -171,6 +214,7 @@ class QuantPoolKernel final : public LoadedKernel {
   QuantPlan quant_;
   std::optional<PoolPlan> pool_;  // nothing: global
   bool average_;
+  std::array<double, 256> reals_{};     // a source element, dequantised
   std::array<std::byte, 256> again_{};  // a source element, quantised as the result is
 };
 
