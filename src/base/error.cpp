@@ -7,6 +7,11 @@
 #include "base/shown_text.h"
 
 namespace tessera {
+namespace {
+
+constexpr std::string_view kEntry = "\n  ";
+
+}  // namespace
 
 std::string_view to_string(ErrorCode code) {
   switch (code) {
@@ -29,7 +34,13 @@ std::string Error::to_string() const {
   std::string text;
   for (auto place = context.rbegin(); place != context.rend(); ++place)
     text += shown(*place) + ": ";
-  return text + shown(message);
+  // Lists have an indented line for each entry.
+  std::string_view rest = message;
+  for (auto end = rest.find(kEntry); end != std::string_view::npos; end = rest.find(kEntry)) {
+    text += shown(rest.substr(0, end)) + std::string(kEntry);
+    rest.remove_prefix(end + kEntry.size());
+  }
+  return text + shown(rest);
 }
 
 tl::unexpected<Error> fail(ErrorCode code, std::string message) {

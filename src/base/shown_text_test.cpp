@@ -58,6 +58,8 @@ TEST(ShownText, ErrorsShowAllTheirPartsSo) {
   const Error error = in_context(
       in_context(Error{ErrorCode::kInternal, "value 'a\nb'", {}}, "node '\x1b[2J'"), "m\xff.onnx");
   EXPECT_EQ(error.to_string(), "m\\xff.onnx: node '\\x1b[2J': value 'a\\x0ab'");
+  EXPECT_EQ((Error{ErrorCode::kInternal, "two:\n  a\x1b\n  b", {}}.to_string()),
+            "two:\n  a\\x1b\n  b");
 }
 
 }  // namespace

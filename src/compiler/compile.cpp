@@ -396,7 +396,7 @@ Result<Compiled> Compilation::run() {
   TESSERA_TRY(of_model(infer()));
   if (ends_at(Stage::kInfer)) return std::move(result_);
   TESSERA_TRY(begin(Stage::kSimplify));  // before covers: they should see the smallest graph
-  TESSERA_TRY(of_model(simplify()));
+  TESSERA_TRY(simplify());
   if (ends_at(Stage::kSimplify)) return std::move(result_);
   TESSERA_TRY(begin(Stage::kFuse));  // proposals only: whether to fuse is part of the assignment
   flat_ = ir::flatten(module_.methods.front(), options_.control);

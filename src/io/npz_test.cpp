@@ -1,5 +1,6 @@
 #include "io/npz.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -136,12 +137,13 @@ TEST(NpzTest, WritingErrors) {
   };
   EXPECT_EQ(error({{"a", one}, {"a", one}}), "array 'a': member 'a.npy' stands twice");
   EXPECT_EQ(error({{"a\0b"s, one}}),
-            "array 'a\0b': expected a member name of UTF-8 without NUL, found 'a\0b.npy'"s);
+            "array 'a\\x00b': expected a member name of UTF-8 without NUL, found 'a\\x00b.npy'");
   EXPECT_EQ(error({{"\xFF", one}}),
-            "array '\xFF': expected a member name of UTF-8 without NUL, found '\xFF.npy'");
+            "array '\\xff': expected a member name of UTF-8 without NUL, found '\\xff.npy'");
   const std::string name(70000, 'x');
-  EXPECT_EQ(error({{name, one}}),
-            "array '" + name + "': expected a member name of at most 65535 bytes, found 70004");
+  EXPECT_THAT(
+      error({{name, one}}),
+      ::testing::EndsWith("xxx': expected a member name of at most 65535 bytes, found 70004"));
   EXPECT_EQ(error({{"s", tensor_of<std::string>(DType::kString, {1}, {"\xFF"})}}),
             "array 's': string 0 is not UTF-8");
   EXPECT_TRUE(std::filesystem::is_empty(dir.path()));
