@@ -180,6 +180,16 @@ Result<std::int64_t> Expansion::size(std::size_t index, std::int64_t axis) const
       fmt::format("expected a known size of axis {}, found {}", at, dim.to_string()));
 }
 
+Status Expansion::require_one_element(std::size_t index) const {
+  if (!has(index)) return {};
+  const Shape* found = shape(in(index));
+  if (found == nullptr || found->empty() ||
+      (found->size() == 1 && (*found)[0].constant().value_or(1) == 1))
+    return {};
+  return fail(ErrorCode::kInvalidArgument, fmt::format("input '{}': expected one element, found {}",
+                                                       input_name(*op_, index), to_string(*found)));
+}
+
 // ---- Building -----------------------------------------------------------------------------------
 
 Operand Expansion::add(std::string op_type, std::vector<Operand> inputs, Attributes attributes) {

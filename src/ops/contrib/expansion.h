@@ -54,6 +54,8 @@ class Expansion {
   [[nodiscard]] Result<DType> dtype(std::size_t index) const;
   [[nodiscard]] Result<std::int64_t> rank(std::size_t index) const;
   [[nodiscard]] Result<std::int64_t> size(std::size_t index, std::int64_t axis) const;
+  // An error where input `index` is known not to hold one element, in rank 0 or 1.
+  [[nodiscard]] Status require_one_element(std::size_t index) const;
 
   // ---- Building
   Operand add(std::string op_type, std::vector<Operand> inputs, Attributes attributes = {});

@@ -14,14 +14,18 @@ using contrib::Expansion;
 
 constexpr DTypeSet kBytes = dtype_set({DType::kInt8, DType::kUInt8});
 
-// Inputs index, index + 1 and index + 2 are elements, scale and zero point.
-Operand real(Expansion& e, std::size_t index) {
+// Inputs index, index + 1 and index + 2 are elements, their one scale and zero point.
+Result<Operand> real(Expansion& e, std::size_t index) {
+  TESSERA_TRY(e.require_one_element(index + 1));
+  TESSERA_TRY(e.require_one_element(index + 2));
   return e.add("DequantizeLinear", {e.in(index), e.in(index + 1), e.in(index + 2)});
 }
 
 // `x` with the scale and the zero point of inputs `scale` and `scale` + 1; without a zero point it
 // is 0 in the dtype of input 0.
 Status replace_quantized(Expansion& e, Operand x, std::size_t scale) {
+  TESSERA_TRY(e.require_one_element(scale));
+  TESSERA_TRY(e.require_one_element(scale + 1));
   Operand zero = e.in(scale + 1);
   if (zero == kNoOperand) {
     TESSERA_ASSIGN(const DType dtype, e.dtype(0));
@@ -31,27 +35,31 @@ Status replace_quantized(Expansion& e, Operand x, std::size_t scale) {
 }
 
 Status add(Expansion& e) {
-  const Operand a = real(e, 0);
-  return replace_quantized(e, e.add("Add", {a, real(e, 3)}), 6);
+  TESSERA_ASSIGN(const Operand a, real(e, 0));
+  TESSERA_ASSIGN(const Operand b, real(e, 3));
+  return replace_quantized(e, e.add("Add", {a, b}), 6);
 }
 
 Status multiply(Expansion& e) {
-  const Operand a = real(e, 0);
-  return replace_quantized(e, e.add("Mul", {a, real(e, 3)}), 6);
+  TESSERA_ASSIGN(const Operand a, real(e, 0));
+  TESSERA_ASSIGN(const Operand b, real(e, 3));
+  return replace_quantized(e, e.add("Mul", {a, b}), 6);
 }
 
 Status sigmoid(Expansion& e) {
-  return replace_quantized(e, e.add("Sigmoid", {real(e, 0)}), 3);
+  TESSERA_ASSIGN(const Operand x, real(e, 0));
+  return replace_quantized(e, e.add("Sigmoid", {x}), 3);
 }
 
 Status leaky_relu(Expansion& e) {
-  return replace_quantized(e, e.add("LeakyRelu", {real(e, 0)}, e.keep({"alpha"})), 3);
+  TESSERA_ASSIGN(const Operand x, real(e, 0));
+  return replace_quantized(e, e.add("LeakyRelu", {x}, e.keep({"alpha"})), 3);
 }
 
 // Before version 13 all axes from `axis` on are one.
 Status softmax(Expansion& e) {
   const std::int64_t axis = e.int_of("axis", -1);
-  const Operand x = real(e, 0);
+  TESSERA_ASSIGN(const Operand x, real(e, 0));
   if (e.int_of("opset", 13) >= 13)
     return replace_quantized(e, e.add("Softmax", {x}, attributes_of({{"axis", axis}})), 3);
   const Operand flat = e.add("Flatten", {x}, attributes_of({{"axis", axis}}));
@@ -64,7 +72,7 @@ Status softmax(Expansion& e) {
 
 Status pool(Expansion& e, std::string op, Attributes attributes) {
   const bool channels_last = e.int_of("channels_last", 0) != 0;
-  Operand x = real(e, 0);
+  TESSERA_ASSIGN(Operand x, real(e, 0));
   if (!channels_last)
     return replace_quantized(e, e.add(std::move(op), {x}, std::move(attributes)), 3);
   TESSERA_ASSIGN(const std::int64_t rank, e.rank(0));
@@ -84,15 +92,17 @@ Status global_average_pool(Expansion& e) {
 
 // In fp64, as a mean in fp32 that is a rounding away lies on the other side of a tie.
 Status reduce_mean(Expansion& e) {
-  const Operand wide = e.cast(real(e, 0), DType::kFp64);
+  TESSERA_ASSIGN(const Operand x, real(e, 0));
+  const Operand wide = e.cast(x, DType::kFp64);
   const Operand mean =
       e.add("ReduceMean", {wide, e.ints(e.attributes().get_ints("axes"))}, e.keep({"keepdims"}));
   return replace_quantized(e, e.cast(mean, DType::kFp32), 3);
 }
 
 Status where(Expansion& e) {
-  const Operand x = real(e, 1);
-  return replace_quantized(e, e.add("Where", {e.in(0), x, real(e, 4)}), 7);
+  TESSERA_ASSIGN(const Operand x, real(e, 1));
+  TESSERA_ASSIGN(const Operand y, real(e, 4));
+  return replace_quantized(e, e.add("Where", {e.in(0), x, y}), 7);
 }
 
 // Y_scale and Y_zero_point, then each operand with its scale and zero point.
@@ -101,7 +111,9 @@ Status concat(Expansion& e) {
     return fail(ErrorCode::kInvalidArgument,
                 fmt::format("expected 2 inputs and 3 for each operand, found {}", e.input_count()));
   std::vector<Operand> operands;
-  for (std::size_t i = 2; i < e.input_count(); i += 3) operands.push_back(real(e, i));
+  for (std::size_t i = 2; i < e.input_count(); i += 3) {
+    TESSERA_ASSIGN(operands.emplace_back(), real(e, i));
+  }
   return replace_quantized(e, e.concat(std::move(operands), e.int_of("axis", 0)), 0);
 }
 

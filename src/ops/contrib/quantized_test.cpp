@@ -68,6 +68,18 @@ TEST(QLinear, ComputesOnRealsAndQuantizes) {
             "expected 2 inputs and 3 for each operand, found 7");
 }
 
+TEST(QLinear, HasOneScaleAndZeroPointForEachTensor) {
+  const Tensor three = tensor<float>({3}, {1, 2, 3});
+  const auto error = [&](const Tensor& a_scale, const Tensor& c_zero) {
+    return error_of("QLinearMul", {},
+                    {unsigned_bytes({2, 3}, 1), a_scale, byte(19), unsigned_bytes({3}, 2),
+                     number(0.25F), byte(18), number(0.375F), c_zero});
+  };
+  EXPECT_EQ(error(three, byte(1)), "input 'A_scale': expected one element, found [3]");
+  EXPECT_EQ(error(number(1), unsigned_bytes({1, 1}, 3)),
+            "input 'C_zero_point': expected one element, found [1, 1]");
+}
+
 TEST(ContribQuantizeLinear, TakesSeveralScalesOnlyWithAnAxis) {
   EXPECT_EQ(error_of("QuantizeLinear", {}, {pattern({2, 2}, 1), pattern({2}, 1)}),
             "input 'y_scale': expected one element without the attribute 'axis', found [2]");
