@@ -85,8 +85,7 @@ std::string difference(const Tensor& expected, const Tensor& original, const Tol
     return fmt::format("expected {}, found {}", type_text(expected), type_text(original));
   const DType dtype = expected.dtype();
   if (dtype == DType::kString) return string_difference(expected, found);
-  if (is_complex(dtype))
-    return numeric_difference(parts_of(expected), parts_of(found), tolerance);
+  if (is_complex(dtype)) return numeric_difference(parts_of(expected), parts_of(found), tolerance);
   if (is_float(dtype)) return numeric_difference(expected, found, tolerance);
   if (expected.equals(found)) return {};
   // Equal doubles do not make equal 64-bit integers.

@@ -20,11 +20,12 @@ constexpr double kSpreadAllowed = 4;
 
 // How precise a dtype is: by how much results are shaken, relative to themselves (and a tenth of
 // that to the largest element); how far apart they may come, relative to the largest element; how
-// large they may be.
+// large they may be; the least number above 0.
 struct Precision {
   double shake = 0;
   double widest = 0;
   double largest = 0;
+  double smallest = 0;
 };
 
 bool is_shaken(DType dtype) {
@@ -34,10 +35,10 @@ bool is_shaken(DType dtype) {
 
 Precision precision_of(DType dtype) {
   switch (dtype) {
-    case DType::kFp64: return {1e-12, 1e-7, 1e6};
-    case DType::kFp16: return {1e-3, 0.05, 5e3};
-    case DType::kBf16: return {8e-3, 0.2, 1e5};
-    default: return {1e-5, 2e-3, 1e5};
+    case DType::kFp64: return {1e-12, 1e-7, 1e6, 0x1p-1074};
+    case DType::kFp16: return {1e-3, 0.05, 5e3, 0x1p-24};
+    case DType::kBf16: return {8e-3, 0.2, 1e5, 0x1p-133};
+    default: return {1e-5, 2e-3, 1e5, 0x1p-149};
   }
 }
 
@@ -249,13 +250,15 @@ std::string floats_difference(const Elements& expected, const Tensor& found, dou
   const std::vector<double> b = doubles(found);
   std::vector<double> spread(a.size(), 0);
   // Shakes of several nodes may cancel; one is allowed wherever one has been.
-  const double shake = precision_of(found.dtype()).shake;
+  // What underflows may do so at any step.
+  const Precision precision = precision_of(found.dtype());
   for (const Tensor& shaken : expected.shaken) {
     if (same_storage(shaken, expected.nominal)) continue;
     const std::vector<double> moved = doubles(shaken);
     for (std::size_t i = 0; i < a.size(); ++i)
       if (std::isfinite(a[i]))
-        spread[i] = std::max({spread[i], std::abs(moved[i] - a[i]), shake * std::abs(a[i])});
+        spread[i] = std::max({spread[i], std::abs(moved[i] - a[i]), precision.smallest,
+                              precision.shake * std::abs(a[i])});
   }
   const double widest = spread.empty() ? 0 : *std::ranges::max_element(spread);
   std::string first;
