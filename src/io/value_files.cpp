@@ -207,8 +207,9 @@ Result<RunValue> map_from_proto(onnx::MapProto&& proto, const ValueType* type) {
 Result<RunValue> sequence_from_proto(onnx::SequenceProto&& proto, const ValueType* type) {
   if (proto.sparse_tensor_values_size() != 0) return unsupported_sparse();
   const ValueType* declared = element_type(type, Kind::kSequence);
-  const auto typed = [declared](auto convert) {
-    return [declared, convert](auto&& element) { return convert(std::move(element), declared); };
+  const auto typed = [declared]<typename Proto>(
+                         Result<RunValue> (*convert)(Proto&&, const ValueType*)) {
+    return [declared, convert](Proto&& element) { return convert(std::move(element), declared); };
   };
   RunValue sequence = RunValue::sequence({});
   TESSERA_TRY(append_elements(*proto.mutable_tensor_values(), sequence, value_from_tensor));
