@@ -49,8 +49,10 @@ Status bind_stated(const ir::Module& module, const ir::Value& input, const Dims&
 
 std::int64_t default_size(std::size_t rank, std::size_t dim, std::int64_t scale) {
   if (dim == 0) return 1;
-  return rank >= 4 && dim >= 2 ? kDefaultSpatial * std::min(scale, kMaxSpatialScale)
-                               : kDefaultLength * scale;
+  const std::int64_t size = rank >= 4 && dim >= 2
+                                ? kDefaultSpatial * std::min(scale, kMaxSpatialScale)
+                                : kDefaultLength * scale;
+  return std::max<std::int64_t>(size, 1);
 }
 
 // How well the sizes of a graph fit a point.
@@ -125,7 +127,11 @@ SymbolBindings complete(const ir::Module& module, const ir::Graph& graph,
     }
     if (fit == Fit::kGood) break;
   }
-  return best;
+  if (best_fit > Fit::kNegative) return best;
+  // A kernel of guessed size may be larger than its image: all are 1 then.
+  SymbolBindings ones = stated;
+  add_defaults(module, graph, 0, ones);
+  return add_late_sizes(module, graph, seen, ones) > best_fit ? ones : best;
 }
 
 }  // namespace
