@@ -15,8 +15,8 @@ namespace tessera::compiler {
 // Every symbol of the inputs gets a value: from `shapes` where the user states the input's sizes;
 // else 1 for a first dimension (the batch), 224 for the spatial dimensions of rank 4 and 5, 128 for
 // others, kept within the symbol's range; where some size of the graph cannot be then, or is 0, the
-// smallest power of two times these (up to 1792 and 32768) at which all can be and none is. Symbols
-// that only the run decides get what it showed
+// smallest power of two times these (up to 1792 and 32768) at which all can be and none is, and
+// 1 for all where no multiple can be. Symbols that only the run decides get what it showed
 // (`seen`, see assumed_sizes.h), else 16; where the sizes beside them contradict that, 1, and at
 // last what was seen is left aside. Errors: no such input; rank or size disagree with the model, or
 // the size lies outside of its range (input, dimension, expected, found).
