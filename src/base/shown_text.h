@@ -20,8 +20,7 @@ void append_hex(char c, std::string& into);
 
 // `text` on one line of bounded length: control characters and bytes that are not UTF-8 as "\x1b",
 // of a long list in brackets its first items ("[1, 2, ... (998 more)]"), of a long word its two
-// ends
-// ("abc...(900 more)...xyz"), and so of what is too long all the same.
+// ends ("abc...(900 more)...xyz"), and so of what is too long all the same.
 std::string shown(std::string_view text);
 
 }  // namespace tessera

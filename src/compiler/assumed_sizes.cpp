@@ -10,14 +10,24 @@
 namespace tessera::compiler {
 namespace {
 
+constexpr std::int64_t kMaxDrawnBytes = std::int64_t{256} << 20;
+
 Result<std::vector<Tensor>> draw_inputs(const artefact::MethodImage& method, std::int64_t integer) {
   std::vector<Tensor> inputs;
   std::uint32_t seed = 1;
+  std::int64_t size_bytes = 0;
   for (const auto& input : method.inputs) {
     if (!input.type.is_tensor() || !input.type.shape)
       return fail(ErrorCode::kUnimplemented, fmt::format("input '{}': {} cannot be drawn",
                                                          input.name, input.type.to_string()));
     TESSERA_ASSIGN(const Dims dims, evaluate(*input.type.shape, method.priced_at));
+    TESSERA_ASSIGN(const std::int64_t input_bytes, checked_nbytes(input.type.dtype, dims));
+    size_bytes += input_bytes;
+    if (input_bytes > kMaxDrawnBytes || size_bytes > kMaxDrawnBytes)
+      return fail(ErrorCode::kResourceExhausted,
+                  fmt::format("input '{}': drawing the inputs takes more than {} bytes; --shape "
+                              "states smaller sizes",
+                              input.name, kMaxDrawnBytes));
     TESSERA_ASSIGN(inputs.emplace_back(), drawn_tensor(input.type.dtype, dims, seed++, integer));
   }
   return inputs;

@@ -151,6 +151,19 @@ TEST(AssumedSizes, AreGuessesWhereTheRunTakesTooLong) {
                                  "states smaller sizes"));
 }
 
+TEST(AssumedSizes, AreGuessesWhereTheInputsAreTooLarge) {
+  OnnxModel model;
+  model.input("x", testing::kFloat, {"n", "c", "d", "h", "w"});
+  model.node("NonZero", {"x"}, {"y"}, "non_zero");
+  model.output("y");
+  const Compiled result = compiled(model);
+  std::string reasons;
+  for (const auto& miss : result.report.near_misses)
+    if (miss.pattern == "sizes that only the run decides") reasons += miss.reason;
+  EXPECT_THAT(reasons, HasSubstr("input 'x': drawing the inputs takes more than 268435456 bytes; "
+                                 "--shape states smaller sizes"));
+}
+
 TEST(AssumedSizes, OfInputsThatCannotBeDrawn) {
   OnnxModel model;
   auto& type = *model.graph().add_input();

@@ -58,13 +58,14 @@ std::int64_t default_size(std::size_t rank, std::size_t dim, std::int64_t scale)
 // How well the sizes of a graph fit a point.
 enum class Fit : std::uint8_t {
   kContradicts,  // one has no value
-  kNegative,     // one is below 0
+  kImpossible,   // one is below 0, or the bytes of a tensor overflow
   kEmpty,        // one is 0
   kGood,
 };
 
 Fit fit_of(const ir::Graph& graph, const SymbolBindings& point) {
   std::int64_t smallest = 1;
+  bool overflows = false;
   for (ir::ValueId id = 0; id < graph.value_count(); ++id) {
     const ValueType& type = graph.value(id).type;
     if (!type.is_tensor() || !type.shape) continue;
@@ -72,8 +73,9 @@ Fit fit_of(const ir::Graph& graph, const SymbolBindings& point) {
     if (!dims) return Fit::kContradicts;
     if (graph.value(id).kind == ir::ValueKind::kConstant) continue;
     for (const std::int64_t size : *dims) smallest = std::min(smallest, size);
+    overflows = overflows || !checked_nbytes(type.dtype, *dims);
   }
-  return smallest < 0 ? Fit::kNegative : smallest == 0 ? Fit::kEmpty : Fit::kGood;
+  return smallest < 0 || overflows ? Fit::kImpossible : smallest == 0 ? Fit::kEmpty : Fit::kGood;
 }
 
 // Sizes that only the run decides, as they are assumed: a size of 1 broadcasts where another guess
@@ -127,8 +129,9 @@ SymbolBindings complete(const ir::Module& module, const ir::Graph& graph,
     }
     if (fit == Fit::kGood) break;
   }
-  if (best_fit > Fit::kNegative) return best;
-  // A kernel of guessed size may be larger than its image: all are 1 then.
+  if (best_fit > Fit::kImpossible) return best;
+  // A kernel of guessed size may be larger than its image, a tensor of high rank too large for
+  // any machine: all are 1 then.
   SymbolBindings ones = stated;
   add_defaults(module, graph, 0, ones);
   return add_late_sizes(module, graph, seen, ones) > best_fit ? ones : best;

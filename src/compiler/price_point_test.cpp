@@ -61,6 +61,32 @@ TEST(PricePoint, DefaultsGrowUntilEverySizeCanBe) {
   EXPECT_EQ(model.at({})->at("length"), 1024) << "at 512 there is none";
 }
 
+TEST(PricePoint, AllAreOneWhereTheDefaultsGiveNoSize) {
+  ir::Module module;
+  for (const char* name : {"k", "n", "c"}) module.symbols[name] = {0, INT64_MAX};
+  ir::Graph& graph = module.methods.emplace_back().graph;
+  const Dim k = Dim::symbol("k");
+  graph.add_input("image", ValueType::tensor(DType::kFp32, Shape{1, 3, 5, 5}));
+  graph.add_input("kernel", ValueType::tensor(DType::kFp32, Shape{8, 3, k, k}));
+  graph.add_input("y", ValueType::tensor(DType::kFp32, Shape{1, 8, Dim(6) - k, Dim(6) - k}));
+  const auto point = price_point(module, graph, {});
+  ASSERT_TRUE(point) << point.error().to_string();
+  EXPECT_EQ(point->at("k"), 1);
+
+  ir::Graph& deep = module.methods.emplace_back().graph;
+  deep.add_input("x", ValueType::tensor(DType::kFp32, Shape(12, Dim::symbol("n"))));
+  deep.add_input("z", ValueType::tensor(DType::kFp32, Shape(12, Dim::symbol("c"))));
+  Shape open;
+  for (int i = 0; i < 12; ++i) {
+    module.symbols["d" + std::to_string(i)] = {0, INT64_MAX};
+    open.push_back(Dim::symbol("d" + std::to_string(i)));
+  }
+  deep.add_input("open", ValueType::tensor(DType::kFp32, open));
+  const auto small = price_point(module, deep, {});
+  ASSERT_TRUE(small) << small.error().to_string();
+  EXPECT_EQ(small->at("d11"), 1);
+}
+
 TEST(PricePoint, DefaultsStayWhereNoSizeDoes) {
   Model model;
   ir::Graph& graph = model.module.methods[0].graph;

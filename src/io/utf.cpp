@@ -1,5 +1,7 @@
 #include "io/utf.h"
 
+#include "base/shown_text.h"
+
 namespace tessera::io {
 namespace {
 
@@ -7,17 +9,6 @@ constexpr char32_t kLargest = 0x10FFFF;
 
 bool is_scalar(char32_t code) {
   return code <= kLargest && (code < 0xD800 || code > 0xDFFF);
-}
-
-// The smallest code that a sequence of that many bytes may hold.
-constexpr char32_t kSmallestOf[] = {0, 0, 0x80, 0x800, 0x10000};
-
-int sequence_length(unsigned char lead) {
-  if (lead < 0x80) return 1;
-  if (lead >> 5 == 0x6) return 2;
-  if (lead >> 4 == 0xE) return 3;
-  if (lead >> 3 == 0x1E) return 4;
-  return 0;
 }
 
 void append_utf8(char32_t code, std::string& into) {
@@ -46,19 +37,15 @@ void append_utf8(char32_t code, std::string& into) {
 std::optional<std::u32string> utf8_to_utf32(std::string_view text) {
   std::u32string codes;
   codes.reserve(text.size());
-  for (std::size_t i = 0; i < text.size();) {
-    const auto lead = static_cast<unsigned char>(text[i]);
-    const int length = sequence_length(lead);
-    if (length == 0 || text.size() - i < static_cast<std::size_t>(length)) return std::nullopt;
+  while (!text.empty()) {
+    const std::size_t length = utf8_length(text);
+    if (length == 0) return std::nullopt;
+    const auto lead = static_cast<unsigned char>(text.front());
     char32_t code = length == 1 ? lead : lead & (0x7FU >> length);
-    for (int k = 1; k < length; ++k) {
-      const auto next = static_cast<unsigned char>(text[i + static_cast<std::size_t>(k)]);
-      if (next >> 6 != 0x2) return std::nullopt;
-      code = (code << 6) | (next & 0x3F);
-    }
-    if (!is_scalar(code) || code < kSmallestOf[length]) return std::nullopt;
+    for (const char next : text.substr(1, length - 1))
+      code = (code << 6) | (static_cast<unsigned char>(next) & 0x3F);
     codes += code;
-    i += static_cast<std::size_t>(length);
+    text.remove_prefix(length);
   }
   return codes;
 }
